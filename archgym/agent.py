@@ -207,11 +207,14 @@ class Agent(ABC):
                 listener(outcomes)
 
         env.on_evaluated = watch
-        state = "failed"
+        state = "closed"  # interrupted: nothing failed
         try:
             with contextlib.suppress(BudgetExhausted):
                 self.run(env, initial)
             state = "finished"
+        except Exception:
+            state = "failed"
+            raise
         finally:
             env.on_evaluated = listener
             env.end_trial(state)

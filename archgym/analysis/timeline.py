@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NEVER_US", "busy_at", "most_at_a_time", "run_times"]
+__all__ = ["NEVER_US", "WithoutBreaks", "busy_at", "most_at_a_time", "run_times"]
 
 NEVER_US = -1
 """In place of the time at which a simulation began, where no executor recorded one."""
@@ -40,12 +40,16 @@ def run_times(
     first = int(min(low.min(), ended_us.min()))
     seconds = np.stack([low, np.where(known, started_us, ended_us), ended_us]).astype(np.float64)
     low_s, begin_s, end_s = (seconds - first) * 1e-6
-    cut = _WithoutBreaks(low_s, end_s)
+    cut = WithoutBreaks(low_s, end_s)
     return cut(begin_s), cut(end_s)
 
 
-class _WithoutBreaks:
+class WithoutBreaks:
     """Takes times in which a run was interrupted out of a clock.
+
+    >>> cut = WithoutBreaks(np.array([0.0, 1000.0]), np.array([10.0, 1010.0]))
+    >>> cut(np.array([10.0, 1000.0, 1010.0])).tolist()
+    [10.0, 10.0, 20.0]
 
     Args:
         begin: when evaluations began, s, shape (n,).

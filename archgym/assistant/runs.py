@@ -59,8 +59,13 @@ class Running:
         self._workplace, self.name = workplace, name
         self.folder = workplace.run_folder(name)
         listed = [{"name": one} if isinstance(one, str) else dict(one) for one in agents]
-        for one in listed:
-            check_choice("agent", one.get("name"), agent_names())
+        for number, one in enumerate(listed):
+            if "name" not in one:
+                raise InvalidValueError(
+                    f"agents[{number}] cannot be {one!r:.200}: allowed is a name of list_agents, "
+                    "or {'name': NAME, 'hyperparameters': {...}}"
+                )
+            check_choice("agent", one["name"], agent_names())
             refuse_paths({"hyperparameters": one.get("hyperparameters", {})}, "name no files")
         data = {
             "name": name,
@@ -104,9 +109,9 @@ class Running:
         file = self._workplace.folder / EXPERIMENTS / f"{self.name}.yaml"
         file.parent.mkdir(exist_ok=True)
         file.write_text(self._text, "utf-8")
-        command = [sys.executable, "-P", "-m", "archgym", "run", str(file), "--local", "--resume"]
+        command = [sys.executable, "-P", "-m", "archgym", "run", str(file), "--local", "--quiet"]
         limited = with_limits(
-            [*command, "--quiet", "--out", str(self.folder)], file_bytes=_FILE_BYTES
+            [*command, "--resume", "--begin", "--out", str(self.folder)], file_bytes=_FILE_BYTES
         )
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         log = file.with_suffix(".log")

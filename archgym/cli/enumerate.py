@@ -36,6 +36,7 @@ def enumerate_(
     simulator: options.Simulator = None,
     arguments: options.Arguments = None,
     exclude: options.Exclude = None,
+    include: options.Include = None,
     objective: Annotated[
         list[str] | None,
         typer.Option(help="Also find the optimum of this one; repeatable."),
@@ -61,7 +62,12 @@ def enumerate_(
     from archgym.experiment.spec.checks import make_environment
 
     given = options.environment_arguments(
-        arguments, workload=workload, space=space, simulator=simulator, exclude=exclude
+        arguments,
+        workload=workload,
+        space=space,
+        simulator=simulator,
+        exclude=exclude,
+        include=include,
     )
     checked = make_environment(environment, given)
     goals = [options.parsed(text, "--objective") for text in objective or ()]

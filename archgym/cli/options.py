@@ -19,6 +19,7 @@ __all__ = [
     "Arguments",
     "EnvironmentName",
     "Exclude",
+    "Include",
     "Json",
     "LIBRARY_VARIABLE",
     "Named",
@@ -90,6 +91,15 @@ Exclude = Annotated[
         "repeatable.",
     ),
 ]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        metavar="NAME",
+        help="A parameter whose values are all offered, those too that the environment leaves out "
+        "by default; repeatable.",
+    ),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(
@@ -127,6 +137,7 @@ def environment_arguments(
     *,
     workload: str | None = None,
     exclude: list[str] | None = None,
+    include: list[str] | None = None,
     **given: Any,
 ) -> dict[str, Any]:
     """Keyword arguments of an environment's constructor, from options of the command line.
@@ -135,6 +146,7 @@ def environment_arguments(
         arguments: texts of the option ``--set``.
         workload: a name, a path, or a YAML mapping.
         exclude: texts of the option ``--exclude``.
+        include: those of the option ``--include``.
         **given: other arguments; ``None`` is left out.
 
     Raises:
@@ -145,6 +157,8 @@ def environment_arguments(
     own = {name: value for name, value in given.items() if value is not None}
     if exclude:
         own["exclude"] = excluded_values(exclude)
+    if include:
+        own["include"] = include
     from archgym.experiment.spec.load import with_settings
 
     pairs(arguments, "--set ")  # nothing is given twice

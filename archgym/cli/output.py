@@ -78,13 +78,16 @@ def echo(text: str = "", *, err: bool = False) -> None:
 
 
 def line(*parts: str, style: str = "") -> None:
-    """Writes a line to stdout, not broken to the width of the terminal; markup is not read.
+    r"""Writes a line to stdout, not broken to the width of the terminal; markup is not read.
+
+    Line breaks are shown as ``\n``: a name in data of others cannot add lines.
 
     Args:
         *parts: joined to the line.
         style: as rich names it.
     """
-    console().print("".join(parts), style=style or None, soft_wrap=True, markup=False)
+    text = "".join(parts).replace("\n", "\\n")
+    console().print(text, style=style or None, soft_wrap=True, markup=False)
 
 
 def paragraph(text: str = "", style: str = "") -> None:

@@ -117,29 +117,44 @@ def problems_of_parts(directory: Path) -> list[str]:
     Raises:
         DatasetError: if the list of files is damaged.
     """
-    found = missing_parts(directory)
-    listed = listed_parts(directory)
-    for path in sorted((directory / "evaluations").glob("*.parquet")) if listed is not None else ():
+    return [
+        *missing_parts(directory),
+        *changed_files(directory),
+        *_problems_of_names(directory),
+    ]
+
+
+def changed_files(directory: Path) -> list[str]:
+    """Files of a dataset that are not what was written; reads all of them, also while one seals.
+
+    Raises:
+        DatasetError: if the list of files is damaged, or a file cannot be read.
+    """
+    there = sorted((directory / "evaluations").glob("*.parquet"))
+    listed = listed_parts(directory)  # after the names, as a file is listed before it is there
+    found = []
+    for path in there if listed is not None else ():
         part = (listed or {}).get(path.name)
         if part is None:
             found.append(f"evaluations/{path.name} is not in the list of files")
         elif _sha256(path) != part.sha256:
             found.append(f"evaluations/{path.name} was changed: its checksum is another one")
     tables = sorted(path for n in ("trials", "attempts") for path in (directory / n).glob("*.pa*"))
-    for path in tables:
-        if not is_as_written(path):
-            found.append(f"{path.parent.name}/{path.name} was changed: its checksum is another one")
-    return found + _problems_of_names(directory)
+    return found + [
+        f"{path.parent.name}/{path.name} was changed: its checksum is another one"
+        for path in tables
+        if not is_as_written(path)
+    ]
 
 
 def is_as_written(path: Path) -> bool:
     """Whether a table of trials or attempts is what was written; true without a checksum."""
     try:
-        known = pq.read_metadata(path.absolute()).metadata or {}
+        content = path.read_bytes()  # once, as another process may write the file anew
+        known = pq.read_metadata(pa.BufferReader(content)).metadata or {}
         given = known.get(_DIGEST)
         if given is None:  # of an earlier version, which had no other keys
             return known.keys() <= {b"ARROW:schema", _KEY}
-        content = path.read_bytes()
     except (pa.ArrowException, OSError):
         return False
     return content.count(given) == 1 and _digest_of(content.replace(given, _NO_DIGEST)) == given

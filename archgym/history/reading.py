@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from archgym.data import Dataset, find_datasets
 from archgym.data.designs import looked_up
+from archgym.data.parts import changed_files
 from archgym.environment.environment import Environment
 from archgym.errors import DatasetError, InvalidValueError
 from archgym.history.account import SourceAccount
@@ -72,11 +73,12 @@ def check_history(paths: HistoryPaths, environment: Environment) -> None:
     """Makes sure that each folder has an earlier problem that may be used; reads no rows.
 
     Raises:
-        DatasetError: if one has none.
+        DatasetError: if one has none, or a file that is not what was written.
     """
     for path in _listed(paths):
         reasons = {}
         for dataset in find_datasets(path):
+            _check_unchanged(dataset)
             translation = _translation(dataset, environment)
             trials = dataset.trials().to_pylist()
             first = {problem_key(trial, dataset.sidecar): trial for trial in trials}
@@ -139,6 +141,15 @@ def read_earlier(
 
 
 # -- inner workings ------------------------------------------------------------------------------
+
+
+def _check_unchanged(dataset: Dataset) -> None:
+    """Refuses rows that nobody recorded: a search would follow them."""
+    for problem in changed_files(dataset.directory):
+        raise DatasetError(
+            f"{dataset.directory} is damaged: {problem}; archgym dataset repair "
+            f"{dataset.directory} keeps what is sound"
+        )
 
 
 def _listed(paths: HistoryPaths) -> list[Path]:
@@ -219,6 +230,7 @@ def _of_space(translation: Translation) -> Iterator[str]:
 
 def _read(dataset: Dataset, environment: Environment, readers: Mapping[str, SourceReader]) -> None:
     """Hands the rows of a dataset to the readers of its trials' problems."""
+    _check_unchanged(dataset)
     distinct = list({reader.key: reader for reader in readers.values()}.values())
     numbers = {reader.key: number for number, reader in enumerate(distinct)}
     number_of = {trial_id: numbers[reader.key] for trial_id, reader in readers.items()}

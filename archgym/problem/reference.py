@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -152,6 +153,26 @@ class TableRow:
             return float(text)
         except ValueError:
             return math.nan
+
+
+def shipped_tables(
+    folder: Path, read: Callable[[Path], Iterable[Reference]], needs: str = ""
+) -> list[Reference]:
+    """The references of the tables that an environment ships.
+
+    Args:
+        folder: of the tables; its ``provenance.json`` has an object for each file by its name,
+            with where the figures come from.
+        read: reads a table.
+        needs: a key that the objects of tables have, where there are other files too.
+    """
+    provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    return [
+        replace(reference, source=f"shipped {file}", provenance=facts)
+        for file, facts in provenance.items()
+        if not needs or needs in facts
+        for reference in read(folder / file)
+    ]
 
 
 def read_table(path: Path) -> tuple[list[str], list[TableRow]]:

@@ -73,6 +73,21 @@ def simulator_file(simulator: object) -> SimulatorFile | None:
     return opened
 
 
+def meant_workload(workload: Any, simulator: object) -> Any:
+    """The workload that a user means, for environments whose space follows from it.
+
+    Args:
+        workload: as given; ``None`` if none was.
+        simulator: as given: where it is a file, the workload may be that of the file.
+
+    Returns:
+        ``None`` for the environment's default.
+    """
+    if workload is not None or (file := simulator_file(simulator)) is None:
+        return workload
+    return None if file.workload is None else file.workload[0]
+
+
 def checked_options(
     problem: DesignProblem, simulator: object, options: Mapping[str, Any] | None
 ) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,6 +32,15 @@ class TuningEnvironment(Environment):
     def name(self) -> str:
         """The name of the file."""
         return self.file_name
+
+    @property
+    def warnings(self) -> list[str]:
+        """Says that configurations have several results."""
+        many = self.tuning.contradictions
+        if not many:
+            return []
+        what = "1 configuration stands" if many == 1 else f"{many:,} configurations stand"
+        return [f"{what} in the file several times with different results: the last one counts"]
 
     @property
     def metrics_given(self) -> tuple[str, ...]:
@@ -114,6 +124,8 @@ def _made(path: Path, *state: int) -> type[TuningEnvironment]:
 def import_tuning(path: str | Path, record: str | Path, *, agent: str = "") -> int:
     """Records what a tuner measured as a trial of a dataset, in the order of the file.
 
+    A warning is given where configurations stand in the file with several results.
+
     >>> import json, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> cache = {"32": {"block": 32, "time": 2.5}, "64": {"block": 64, "time": 1.5}}
@@ -137,6 +149,8 @@ def import_tuning(path: str | Path, record: str | Path, *, agent: str = "") -> i
     made = tuning_class(path)
     env = made(record=record, agent=agent or made.tuning.tuner)
     try:
+        for text in env.warnings:
+            warnings.warn(f"{path}: {text}", stacklevel=2)
         designs = env.design_space.designs([one.design for one in made.tuning.measured])
         return len(env.evaluate_batch(designs))
     finally:

@@ -78,6 +78,8 @@ class TuningFile:
         goal: name of the metric that was sought.
         measured: the configurations in the order of the file, each once.
         sha256: of the content.
+        contradictions: number of configurations that stand in the file again with another result;
+            the last result counts.
     """
 
     title: str
@@ -87,6 +89,7 @@ class TuningFile:
     goal: str
     measured: tuple[Measured, ...]
     sha256: str
+    contradictions: int = 0
 
 
 def read_tuning(path: str | Path) -> TuningFile:
@@ -230,13 +233,17 @@ def _made(
         space = DesignSpace([_parameter(names[name], some) for name, some in values.items()])
     own_names = _metrics(rows, described or {})
     found: dict[tuple[int, ...], Measured] = {}
+    contradicted: set[tuple[int, ...]] = set()
     for configuration, measured, invalidity, spent in rows:
         design = space.canonical({names[name]: v for name, v in configuration.items()})
         kept = {own_names[name].name: float(value) for name, (value, _) in measured.items()}
         if invalidity == "correct" and not kept:
             invalidity = "runtime"
         result = Measured(design, kept if invalidity == "correct" else {}, invalidity, spent)
-        found[space.codes(design)] = result
+        codes = space.codes(design)
+        if found.get(codes, result) != result:
+            contradicted.add(codes)
+        found[codes] = result
     if not own_names or not any(one.metrics for one in found.values()):
         raise InvalidValueError("no configuration has a measurement")
     wanted = str(sought[0] if isinstance(sought, list) and sought else sought)
@@ -245,7 +252,16 @@ def _made(
         next(iter(own_names.values())),
     )
     ordered = sorted(own_names.values(), key=lambda metric: metric.name != goal.name)
-    return TuningFile(title, tuner, space, tuple(ordered), goal.name, tuple(found.values()), sha256)
+    return TuningFile(
+        title,
+        tuner,
+        space,
+        tuple(ordered),
+        goal.name,
+        tuple(found.values()),
+        sha256,
+        len(contradicted),
+    )
 
 
 # -- parameters and metrics --------------------------------------------------------------------

@@ -13,10 +13,10 @@ from archgym.envs.fpga.embedded import circuit, metrics_of
 from archgym.envs.fpga.hardware.folding import Choices
 from archgym.envs.fpga.network.spec import Network
 from archgym.envs.fpga.place.nextpnr import nextpnr_version, placed, refusal, synthesised
-from archgym.envs.tpe.eda.yosys import require_yosys, yosys_version
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 from archgym.problem.simulator import SimulationResult
 from archgym.simulators.external import private_folder, simulate_in_parallel
+from archgym.simulators.yosys import require_yosys, yosys_version
 from archgym.space import Designs
 
 __all__ = ["NextpnrSimulator"]

@@ -16,7 +16,7 @@ from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult, Simulator
-from archgym.simulators.resolve import simulator_file
+from archgym.simulators.resolve import meant_workload
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["GPUKernel"]
@@ -82,10 +82,8 @@ class GPUKernel(Environment):
 
     def __init__(self, *, device: str = "h200", **arguments: Any) -> None:
         self.device = device_named(device)
-        workload = arguments.get("workload")
-        file = simulator_file(arguments.get("simulator"))
-        if workload is None and file is not None and file.workload is not None:
-            workload = file.workload[0]  # its kernel decides the space
+        workload = meant_workload(arguments.get("workload"), arguments.get("simulator"))
+        # Its kernel decides the space.
         self.shape: Shape = shape_of(self.default_workload if workload is None else workload)
         super().__init__(**arguments)
 

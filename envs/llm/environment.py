@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from archgym.environment.environment import Environment
-from archgym.envs.llm.data.cluster import cluster_names, load_cluster
+from archgym.envs.llm.data.cluster import cluster_names, cluster_sources
 from archgym.envs.llm.data.model import load_model, model_names
 from archgym.envs.llm.data.stack import load_stack, stack_names
+from archgym.envs.llm.loaded import LoadedEnvironment
 from archgym.envs.llm.training.baseline import baseline_plan
 from archgym.envs.llm.training.metrics import METRICS, metric_columns
 from archgym.envs.llm.training.placement import LinkRates
@@ -30,7 +30,7 @@ from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult
-from archgym.simulators.resolve import simulator_file
+from archgym.simulators.resolve import meant_workload
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["LLMTraining"]
@@ -67,7 +67,7 @@ def _baseline_in(
     return baseline
 
 
-class LLMTraining(Environment):
+class LLMTraining(LoadedEnvironment):
     """Search the parallel plan of a training run.
 
     A plan says how many GPUs cut each layer, how many stages of layers there are, the micro-batch,
@@ -101,6 +101,8 @@ class LLMTraining(Environment):
         load_workload(DEFAULT_WORKLOAD), training_space(load_workload(DEFAULT_WORKLOAD))
     )
     default_workload: ClassVar[Any] = DEFAULT_WORKLOAD
+    named_workloads: ClassVar = WORKLOADS
+    loaded: Workload
     version: ClassVar = "3"
     compiles: ClassVar = True
     spaces_of_workload: ClassVar[tuple[str, ...]] = ("default",)
@@ -138,8 +140,7 @@ class LLMTraining(Environment):
         space: str | DesignSpace | None = None,
         **arguments: Any,
     ) -> None:
-        if workload is None and (file := simulator_file(arguments.get("simulator"))) is not None:
-            workload = file.workload[0] if file.workload is not None else None
+        workload = meant_workload(workload, arguments.get("simulator"))
         self.loaded = load_workload(DEFAULT_WORKLOAD if workload is None else workload)
         own = training_space(self.loaded)
         self.baseline = baseline_plan(self.loaded, own)  # type: ignore[misc]
@@ -205,20 +206,6 @@ class LLMTraining(Environment):
         return [(result, each_s) for result in found]
 
     @classmethod
-    def workloads(cls) -> dict[str, str]:
-        """Workloads, with a line on each."""
-        return {name: doc for name, (doc, _) in WORKLOADS.items()}
-
-    @property
-    def workload_name(self) -> str:
-        """The label of model and cluster."""
-        return self.loaded.name
-
-    def hash_workload(self) -> str:
-        """Hash of model, cluster, stack, GPUs and batch."""
-        return self.loaded.sha256
-
-    @classmethod
     def argument_docs(cls) -> dict[str, str]:
         """What a workload of one's own may name."""
         return {
@@ -239,11 +226,7 @@ class LLMTraining(Environment):
         """Sources of chips, clusters, models and constants."""
         return {
             **{f"model {name}": load_model(name).source for name in model_names()},
-            **{f"cluster {name}": load_cluster(name).source for name in cluster_names()},
-            **{
-                f"chip {load_cluster(name).chip}": load_cluster(name).device.source
-                for name in cluster_names()
-            },
+            **cluster_sources(),
             **{f"stack {name}": load_stack(name).source for name in stack_names()},
         }
 
@@ -273,9 +256,5 @@ class LLMTraining(Environment):
         """The plans of the default workload."""
         return {"default": training_space(load_workload(DEFAULT_WORKLOAD))}
 
-    def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
-        if isinstance(space, DesignSpace):
-            return space
-        if space != "default":
-            raise UnknownNameError("space", str(space), ["default"])
+    def _own_space(self) -> DesignSpace:
         return training_space(self.loaded)

@@ -22,7 +22,7 @@ from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult, Simulator
-from archgym.simulators.resolve import simulator_file
+from archgym.simulators.resolve import meant_workload, simulator_file
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["SoCEnvironment"]
@@ -95,12 +95,9 @@ class SoCEnvironment(Environment):
         if accounting not in ACCOUNTING:
             raise UnknownNameError("accounting", accounting, ACCOUNTING)
         self.accounting = accounting
-        file = simulator_file(arguments.get("simulator"))
-        chosen: Any = workload
-        if chosen is None and file is not None and file.workload is not None:
-            chosen = file.workload[0]  # its graphs decide the space
-        self.loaded: Workload = load_workload(self.default_workload if chosen is None else chosen)
-        if space is None and file is not None:
+        meant = meant_workload(workload, arguments.get("simulator"))  # its graphs decide the space
+        self.loaded: Workload = load_workload(self.default_workload if meant is None else meant)
+        if space is None and (file := simulator_file(arguments.get("simulator"))) is not None:
             space = file.space
         searched = self._choose_space("default" if space is None else space)
         self.baseline = baseline_of(searched)  # type: ignore[misc]

@@ -33,7 +33,7 @@ def prepare(
     """
     if simulator != "yosys":
         raise UnknownNameError("simulator to prepare", simulator, ["yosys"])
-    from archgym.envs.tpe.eda.yosys import prepare_yosys, yosys_prepared
+    from archgym.simulators.yosys import prepare_yosys, yosys_prepared
 
     before = yosys_prepared()
     version = prepare_yosys()

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from archgym.envs.tpe.eda.synthesis import FASTEST_PS, Synthesised, Synthesiser
 from archgym.envs.tpe.eda.verilog import edge_verilog, pe_verilog
-from archgym.envs.tpe.eda.yosys import TIME_LIMIT_S, yosys_version
 from archgym.envs.tpe.microarchitecture.edge import edge_blocks
 from archgym.envs.tpe.space.design_space import array_of, design_space
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 from archgym.problem.simulator import SimulationResult
 from archgym.simulators.external import simulate_in_parallel
+from archgym.simulators.yosys import TIME_LIMIT_S, yosys_version
 
 if TYPE_CHECKING:
     from archgym.envs.tpe.cost.model import EngineModel

@@ -129,6 +129,10 @@ def test_agents_are_registered_ones(tools: Tools) -> None:
     for agents in wrong:
         with pytest.raises(ArchgymError):
             _run(tools, agents=[agents])
+    with pytest.raises(
+        ArchgymError, match=r"agents\[1\] cannot be \{'nam': 'ga'\}: allowed is a name"
+    ):
+        _run(tools, agents=["random", {"nam": "ga"}])
     with pytest.raises(ArchgymError, match="trials"):
         _run(tools, seeds=100, agents=["random", "ga", "sobol"])
 

@@ -157,3 +157,20 @@ def test_folders_that_cannot_be_used(call: Any, experiment: Path, tmp_path: Path
     assert f"{tmp_path / 'run'} exists already" in called.err
     assert "--resume" in called.err
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+
+
+def test_a_run_that_is_not_there_is_not_resumed(
+    call: Any, experiment: Path, tmp_path: Path
+) -> None:
+    run = ("run", experiment, "--local", "--quiet")
+    missing = call(*run, "--resume", "--out", tmp_path / "frist")
+    assert missing.code == 2
+    assert f"there is no run in {tmp_path / 'frist'} to go on with; begin one" in missing.err
+    begun = call(*run, "--resume", "--begin", "--out", tmp_path / "first")
+    assert begun.code == 0, begun.err
+    misspelt = call(*run, "--resume", "--out", tmp_path / "frist")
+    assert misspelt.code == 2
+    assert f"runs beside it: {tmp_path / 'first'};" in misspelt.err
+    assert not (tmp_path / "frist").exists()
+    assert call(*run, "--resume", "--begin", "--out", tmp_path / "first").code == 0
+    assert "--begin goes with --resume" in call(*run, "--begin", "--out", tmp_path / "x").err

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+import archgym
 from archgym.data import Dataset
+from archgym.data.journal import with_checksum
 from archgym.history.library import Library
+from archgym.history.library_index import INDEX
 
 
 @pytest.fixture
@@ -167,3 +171,18 @@ def test_pruning_counts_damaged_lines(call: Any, tmp_path: Path) -> None:
     done = call("history", "prune", "--library", library).out
     assert done == "0 of 0 entries removed\n1 damaged line of the index removed\n"
     assert call("history", "prune", "--library", library).out == "0 of 0 entries removed\n"
+
+
+def test_a_name_in_data_of_others_cannot_add_lines_to_the_list(call: Any, tmp_path: Path) -> None:
+    library = Library.make(tmp_path / "library")
+    env = archgym.make("Conformance-v0", record=tmp_path / "run")
+    env.evaluate(env.baseline)
+    env.close()
+    entry = library.add(tmp_path / "run")
+    forged = replace(entry.problems[0], workload="x\n  learned from: yes")
+    head = library.folder / INDEX
+    with head.open("ab") as file:
+        file.write(with_checksum(asdict(replace(entry, problems=[forged])), 0)[0])
+    shown = call("history", "list", "--library", library.folder).out
+    assert len(shown.splitlines()) == 2
+    assert r"x\n  learned from: yes" in shown

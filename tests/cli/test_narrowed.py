@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 from archgym.data import load
+
+DESCRIBES = """
+import json, sys
+print(json.dumps({"id": 1, "op": "describe"}), flush=True)
+for line in sys.stdin:
+    if json.loads(line).get("id") == 1:
+        open(sys.argv[1], "w").write(line)
+        break
+"""
 
 
 def test_command_lines(call: Any) -> None:
@@ -43,3 +55,19 @@ agents: [{name: random}]
     assert len(load(tmp_path / "run")) >= 20
     checked = call("dataset", "validate", tmp_path / "run", "--replay")
     assert checked.code == 0, checked.out
+
+
+def test_a_program_searches_the_space_that_the_options_leave(call: Any, tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    program = ("--", sys.executable, "-c", DESCRIBES, told)
+    words = ("serve", "Conformance-v0", "--set", "space=finite", "--exclude", "ways=[1, 2]")
+    assert call(*words, *program).code == 0
+    assert _told(told, "ways")["low"] == 3
+    assert call("serve", "DRAM-v0", "--include", "refresh_policy", *program).code == 0
+    assert "none" in _told(told, "refresh_policy")["values"]
+
+
+def _told(file: Path, name: str) -> Any:
+    parameters = json.loads(file.read_text())["problem"]["space"]["parameters"]
+    (found,) = [one for one in parameters if one["name"] == name]
+    return found

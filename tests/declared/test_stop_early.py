@@ -117,7 +117,7 @@ def test_a_kill_loses_no_run_that_had_ended_or_was_stopped(
     written(experiment)
     run, before = tmp_path / "run", 0
     for _ in range(4):
-        words = ("run", experiment, "--out", run, "--local", "-q", "--resume")
+        words = ("run", experiment, "--out", run, "--local", "-q", "--resume", "--begin")
         old = set((run / "datasets").glob("*/journal/*.jsonl"))
         process = started(*words, pause="0.01")
         until = time.monotonic() + 120

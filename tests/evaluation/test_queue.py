@@ -342,3 +342,12 @@ def test_a_slow_simulator_in_this_process_loses_nothing_of_a_batch(tmp_path: Pat
     with pytest.raises(KeyboardInterrupt):
         env.evaluate_batch([{"x": x} for x in range(20)])
     assert [row["param.x"] for row in rows(tmp_path)] == list(range(9))
+
+
+def test_a_search_that_was_interrupted_did_not_fail(tmp_path: Path) -> None:
+    env = Alone(record=tmp_path)
+    agent = make_agent("random", env.design_space, ["minimize"])
+    with pytest.raises(KeyboardInterrupt):
+        agent.search(env, 100, initial=[{"x": 1}, {"x": 9}])
+    env.close()
+    assert Dataset(tmp_path).trials()["state"].to_pylist() == ["closed"]

@@ -51,7 +51,9 @@ class Chaos:
     def session(self, options: tuple[str, ...], faults: list[str]) -> None:
         """Starts or resumes the run, lets the faults happen, and sees that it ends."""
         before = self._journals()
-        process = start("run", self.experiment, "--out", self.out, "--resume", "--quiet", *options)
+        process = start(
+            "run", self.experiment, "--out", self.out, "--resume", "--begin", "--quiet", *options
+        )
         while process.poll() is None and not self._journals() - before:
             time.sleep(0.02)
         for fault in faults:
@@ -70,7 +72,15 @@ class Chaos:
     def finish(self, *options: str) -> None:
         """Lets it come to its end."""
         code, _, err = archgym(
-            "run", self.experiment, "--out", self.out, "--resume", "-q", *options, limit_s=1800
+            "run",
+            self.experiment,
+            "--out",
+            self.out,
+            "--resume",
+            "--begin",
+            "-q",
+            *options,
+            limit_s=1800,
         )
         assert code in (0, 1), err
 

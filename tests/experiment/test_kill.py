@@ -21,7 +21,9 @@ def kill_after(seconds: float, experiment: Path, out: Path, *options: str) -> bo
     diary.mkdir(exist_ok=True)
     for page in diary.iterdir():
         page.unlink()
-    process = start("run", experiment, "--out", out, "--resume", *options, ARCHGYM_DIARY=str(diary))
+    process = start(
+        "run", experiment, "--out", out, "--resume", "--begin", *options, ARCHGYM_DIARY=str(diary)
+    )
     while process.poll() is None and not list(diary.iterdir()):
         time.sleep(0.02)
     time.sleep(seconds)
@@ -55,7 +57,9 @@ def undisturbed(tmp_path: Path, experiment: Path) -> Path:
 
 
 def finish(experiment: Path, out: Path, *options: str) -> None:
-    code, _, err = archgym("run", experiment, "--out", out, "--resume", "--quiet", *options)
+    code, _, err = archgym(
+        "run", experiment, "--out", out, "--resume", "--begin", "--quiet", *options
+    )
     assert code == 0, err
 
 
@@ -124,7 +128,9 @@ def kill_while_simulations_run(
     while killed < kills:
         before = set(out.glob("datasets/*/journal/*"))
         known = len(log.read_text().splitlines()) if log.exists() else 0
-        process = start("run", experiment, "--out", out, "--resume", "--local", "--quiet")
+        process = start(
+            "run", experiment, "--out", out, "--resume", "--begin", "--local", "--quiet"
+        )
         while process.poll() is None and not set(out.glob("datasets/*/journal/*")) - before:
             time.sleep(0.01)
         time.sleep(moments.uniform(0, 0.4))

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from archgym.experiment import RunOptions, run_experiment
 from archgym.experiment.folder.live_files import InFlight, LiveFile, live_states
 from archgym.experiment.folder.run_folder import RunFolder
-from tests.experiment.experiments import HELPERS, archgym, start, written
+from archgym.experiment.results.status import read_status
+from tests.experiment.experiments import HELPERS, archgym, small, start, written
 
 
 def status(folder: Path) -> Any:
@@ -77,6 +79,23 @@ def test_a_run_from_its_begin_to_its_end(tmp_path: Path) -> None:
 def _best_of(run: Path) -> float:
     _, out, _ = archgym("best", run, "--json")
     return float(json.loads(out)[0]["best"]["metrics"]["time_ns"])
+
+
+def test_the_time_between_a_kill_and_its_resume_is_not_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, agents = tmp_path / "run", [{"name": "random"}]
+    run_experiment(small(agents=agents, seeds=1, budget=10), run, RunOptions(True, quiet=True))
+    now, now_ns, gap_s = time.time, time.time_ns, 1_000_000
+    with monkeypatch.context() as later:
+        later.setattr(time, "time", lambda: now() + gap_s)
+        later.setattr(time, "time_ns", lambda: now_ns() + gap_s * 10**9)
+        again = RunOptions(True, resume=True, quiet=True)
+        run_experiment(small(agents=agents, seeds=1, budget=20), run, again)
+        found = read_status(run)
+    assert found.simulations == 20
+    assert found.per_hour is not None
+    assert found.per_hour > 10 * 20 / gap_s * 3600
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:

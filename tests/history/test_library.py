@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import archgym
@@ -245,3 +246,14 @@ def test_several_processes_add_at_a_time(tmp_path: Path) -> None:
     found = Library(tmp_path / "library")
     assert (found.damaged, len(found.entries)) == (0, 3)
     assert sorted(os.listdir(tmp_path / "library")) == [".library.lock", INDEX]
+
+
+def test_a_folder_whose_rows_were_changed_is_not_found(tmp_path: Path) -> None:
+    library = Library.make(tmp_path / "library")
+    for name in ("sound", "changed"):
+        library.add(record(tmp_path / name))
+    assert names(library, Adder()) == ["changed", "sound"]
+    (part,) = (tmp_path / "changed").glob("evaluations/*.parquet")
+    pq.write_table(pq.read_table(part), part)  # other bytes, though the same rows
+    assert names(library, Adder()) == ["sound"]
+    assert "its checksum is another one" in library.misfit(library.entries[0], Adder())

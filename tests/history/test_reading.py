@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import archgym
@@ -465,3 +467,19 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "data" / "more").symlink_to(tmp_path)
     with pytest.raises(DatasetError, match="is a symbolic link"):
         read_history(tmp_path / "data", Adder())
+
+
+def test_rows_that_were_changed_after_they_were_recorded_are_refused(tmp_path: Path) -> None:
+    record(tmp_path, [plain(0, 0), plain(4, 3)])
+    env = Adder()
+    assert len(only(read_history(tmp_path, env))) == 2
+    (part,) = tmp_path.glob("evaluations/*.parquet")
+    table = pq.read_table(part)
+    rows = table.to_pylist()
+    rows[1]["metric.total_ns"] = 0.5  # the worst of them would be the best
+    forged = pa.Table.from_pylist(rows, schema=table.schema)
+    pq.write_table(forged, part)
+    message = rf"evaluations/{part.name} was changed: its checksum .* archgym dataset repair"
+    for reader in (read_history, check_history):
+        with pytest.raises(DatasetError, match=message):
+            reader(tmp_path, env)

@@ -74,7 +74,7 @@ def test_ordinary_input(
 
 def test_the_folder_of_a_run_is_no_experiment(tmp_path: Path, call: Callable[..., Called]) -> None:
     out = tmp_path / "run"
-    assert call(*RUN, "--resume", "--out", out).code == 0
+    assert call(*RUN, "--out", out).code == 0
     ended = call("run", out, "--local")
     assert ended.code == 2
     assert f"archgym run {out / 'experiment.yaml'} --out {out} --resume goes on" in ended.err

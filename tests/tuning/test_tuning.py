@@ -285,6 +285,20 @@ def test_a_measurement_in_two_units_is_refused(tmp_path: Path) -> None:
         read_tuning(path)
 
 
+def test_a_configuration_with_two_results_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "twice.json"
+    results = [t4_result(1, 2.0), t4_result(2, 3.0), t4_result(2, 3.0), t4_result(1, 5.0)]
+    path.write_text(json.dumps({"results": results}))
+    assert read_tuning(path).contradictions == 1  # the second one is only repeated
+    (said,) = archgym.make(str(path)).warnings
+    assert said.startswith("1 configuration stands in the file several times with different")
+    with pytest.warns(UserWarning, match="the last one counts"):
+        assert import_tuning(path, tmp_path / "designs") == 2
+    assert Dataset(tmp_path / "designs").evaluations()["metric.time_ms"].to_pylist() == [5.0, 3.0]
+    path.write_text(json.dumps({"results": results[:3]}))
+    assert archgym.make(str(path)).warnings == []
+
+
 def test_measurements_of_the_wrong_form_are_named(tmp_path: Path) -> None:
     path = tmp_path / "wrong.json"
     for wrong in ("x", [1], None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 import shlex
@@ -16,13 +17,16 @@ import archgym
 from archgym.cli.interruption import interruptible
 from archgym.cli.options import LIBRARY_VARIABLE, Exclude, Quiet, excluded_values
 from archgym.cli.output import console, line
-from archgym.errors import DatasetError, InvalidValueError
+from archgym.errors import DatasetError, ExperimentError, InvalidValueError
 
 if TYPE_CHECKING:
     from archgym.experiment import Experiment, RunOptions, RunResult, Trial
 
 __all__ = ["run"]
 
+_TRIALS = "trials.json"
+"""The file that every folder of a run has, from before its first trial."""
+_MAX_NEAR = 3
 _MAX_FAILURES = 20
 _SIGNIFICANT = 0.05
 _MAX_SETS = 10
@@ -71,8 +75,16 @@ def run(
         bool,
         typer.Option(
             "--resume",
-            help="Go on with the run in the folder, if there is one. The experiment may now have "
-            "more seeds, agents, environments or budget.",
+            help="Go on with the run in the folder. The experiment may now have more seeds, "
+            "agents, environments or budget.",
+        ),
+    ] = False,
+    begin: Annotated[
+        bool,
+        typer.Option(
+            "--begin",
+            help="With --resume: begin the run if the folder holds none, for scripts that give the "
+            "same command again and again.",
         ),
     ] = False,
     local: Annotated[
@@ -121,6 +133,7 @@ def run(
         entries = [entry.without(less) for entry in loaded.environments]
         loaded = loaded.model_copy(update={"environments": entries})
     folder = out if out is not None else Path("runs") / loaded.name
+    _check_begin(folder, resume, begin)
     options = RunOptions(
         local=local,
         resume=resume,
@@ -131,11 +144,28 @@ def run(
         quiet=quiet,
     )
     _announce(loaded, folder, options)
-    with interruptible(_how_to_go_on):
+    with interruptible(lambda: _how_to_go_on(folder)):
         result = run_experiment(loaded, folder, options, console(stderr=True))
     _report(result)
     if result.failures:
         raise typer.Exit(1)
+
+
+def _check_begin(folder: Path, resume: bool, begin: bool) -> None:
+    """Refuses to go on with a run that is not there: its folder may be misspelt."""
+    if begin and not resume:
+        raise InvalidValueError("--begin goes with --resume: without both, a run always begins")
+    from archgym.experiment.folder.run_folder import RunFolder
+
+    if not resume or begin or (folder / _TRIALS).exists() or RunFolder(folder).begun():
+        return
+    names = sorted(path.parent.name for path in folder.parent.glob(f"*/{_TRIALS}"))
+    near = difflib.get_close_matches(folder.name, names, n=_MAX_NEAR, cutoff=0.5) or names
+    meant = ", ".join(str(folder.parent / name) for name in near[:_MAX_NEAR])
+    raise ExperimentError(
+        f"there is no run in {folder} to go on with{f'; runs beside it: {meant}' if meant else ''}"
+        "; begin one there by --resume --begin, or without --resume"
+    )
 
 
 def _check_library(folder: str) -> None:
@@ -180,8 +210,6 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
     )
     if text := _significance(experiment, every):
         line(text)
-    if options.resume and not (folder / "trials.json").exists():
-        line(f"nothing to go on with in {folder}: the run begins afresh")
     if experiment.simulation.leased:
         line(f"simulated by workers: start any number of them by archgym worker {folder}")
 
@@ -262,7 +290,12 @@ def _split(result: RunResult) -> str:
     return f"agents {agents:.1%}, simulators {simulators:.1%}, framework {framework:.1%}"
 
 
-def _how_to_go_on() -> list[str]:
+def _how_to_go_on(folder: Path) -> list[str]:
     words = ["archgym", *sys.argv[1:]]
+    if not (folder / _TRIALS).exists():
+        return [
+            "Stopped before anything was evaluated; begin again with:",
+            f"  {shlex.join(words)}",
+        ]
     command = shlex.join(words if "--resume" in words else [*words, "--resume"])
     return ["Stopped. What was evaluated is kept; go on with:", f"  {command}"]

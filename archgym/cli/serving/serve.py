@@ -35,6 +35,8 @@ def serve(
             help="Name of a simulator; client or client:NAME if the program simulates.",
         ),
     ] = None,
+    exclude: options.Exclude = None,
+    include: options.Include = None,
     arguments: options.Arguments = None,
     record: Annotated[Path | None, typer.Option(help="Dataset that takes the evaluations.")] = None,
     agent: Annotated[
@@ -105,7 +107,13 @@ def serve(
     settings = Settings(
         environment=environment,
         arguments=options.environment_arguments(
-            arguments, workload=workload, objective=goals, space=space, simulator=simulator
+            arguments,
+            workload=workload,
+            objective=goals,
+            space=space,
+            simulator=simulator,
+            exclude=exclude,
+            include=include,
         ),
         record=record,
         agent=agent,

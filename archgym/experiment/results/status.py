@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from archgym.analysis.timeline import busy_at, most_at_a_time
+from archgym.analysis.timeline import WithoutBreaks, busy_at, most_at_a_time
 from archgym.analysis.trials import TrialSummary, read_trials
 from archgym.data import Dataset
 from archgym.errors import ExperimentError, check_received
@@ -172,9 +172,8 @@ def read_status(path: str | Path) -> RunStatus:
         states[_state(trial, by_id.get(trial.trial_id), ends, running)] += 1
     spent, budget = _work(trials, by_id, ends, running)
     over = states["finished"] + states["failed"] == len(trials)
-    began, ended, new = _times(folder.existing_datasets())
-    now = time.time()
-    busy, workers, per_hour = _lately(began, ended, new, now if live else None)
+    times, now = _times(folder.existing_datasets()), time.time()
+    busy, workers, per_hour = _lately(times, [state.began for state in live], now)
     simulations = sum(summary.simulations for summary in summaries)
     if per_hour is not None and simulations:
         per_hour *= spent / simulations  # of the budget
@@ -238,46 +237,61 @@ def _state(
     return end or "waiting"
 
 
-def _times(
-    datasets: Sequence[Dataset],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """When simulations began (NaN where it is not known) and ended, and whether they were new."""
-    parts: list[tuple[Any, Any, Any]] = [(np.empty(0), np.empty(0), np.empty(0, np.bool_))]
+class _Times(NamedTuple):
+    """Of all simulations, in the order of their ends, shape (n,) each.
+
+    Attributes:
+        began: when each began, s; NaN where no executor recorded it.
+        ended: when it was recorded, s.
+        busy_s: seconds in simulator and agent.
+    """
+
+    began: NDArray[np.float64]
+    ended: NDArray[np.float64]
+    busy_s: NDArray[np.float64]
+
+
+def _times(datasets: Sequence[Dataset]) -> _Times:
+    parts: list[NDArray[np.float64]] = [np.empty((3, 0))]
+    columns = ["started", "timestamp", "simulation_s", "agent_s", "cached", "status"]
     for dataset in datasets:
-        for _, table in dataset.snapshot().blocks(["started", "timestamp", "cached", "status"]):
+        for _, table in dataset.snapshot().blocks(columns):
             started, ended = (
                 table[name].cast(pa.int64()).to_numpy().astype(np.float64) * 1e-6
                 for name in ("started", "timestamp")
             )
+            busy_s = table["simulation_s"].to_numpy() + table["agent_s"].to_numpy()
             illegal = np.array(table["status"].cast(pa.string()).to_pylist()) == "illegal"
-            parts.append((started, ended, ~table["cached"].to_numpy() & ~illegal))
-    began, ended, new = (np.concatenate(some) for some in zip(*parts, strict=True))
-    return began, ended, new
+            new = ~table["cached"].to_numpy() & ~illegal
+            parts.append(np.stack([started, ended, np.nan_to_num(busy_s)])[:, new])
+    found = np.concatenate(parts, axis=1)
+    return _Times(*found[:, np.argsort(found[1], kind="stable")])
 
 
 def _lately(
-    began: NDArray[np.float64],
-    ended: NDArray[np.float64],
-    new: NDArray[np.bool_],
-    now: float | None,
+    times: _Times, batches: Sequence[float], now: float
 ) -> tuple[float | None, int, float | None]:
     """Mean number of busy workers, the most at a time, and simulations an hour.
 
+    Times in which the run was interrupted do not count.
+
     Args:
-        began: when simulations began, NaN where it is not known, s, shape (n,).
-        ended: when they ended, s, shape (n,).
-        new: whether they were simulations, shape (n,).
-        now: the time, if the run goes on: then only the last simulations count.
+        times: of all simulations.
+        batches: when the batches of trials began that run now, s; if there are any, the run goes
+            on, and only the last simulations count.
+        now: the time, s.
     """
-    order = np.argsort(ended[new], kind="stable")
-    order = order if now is None else order[-_RECENT:]
-    last_began, last_ended = began[new][order], ended[new][order]
-    if len(order) < _LEAST:
+    last_began, last_ended, busy_s = (some[-_RECENT:] if batches else some for some in times)
+    if len(last_ended) < _LEAST:
         return None, 0, None
-    until = float(last_ended[-1]) if now is None else max(now, float(last_ended[-1]))
-    window = until - float(last_ended[0])
+    low = np.where(np.isnan(last_began), last_ended - busy_s, last_began)
+    alive = np.full(len(batches), max(now, float(last_ended[-1])))
+    cut = WithoutBreaks(np.concatenate([low, batches]), np.concatenate([last_ended, alive]))
     real = last_ended[-1] > _ON_SIMULATED_CLOCKS_S
-    per_hour = (len(order) - 1) / window * 3600.0 if window > 0 and real else None
+    until = float(cut(alive)[0]) if batches else float(cut(last_ended)[-1])
+    last_began, last_ended = cut(last_began), cut(last_ended)
+    window = until - float(last_ended[0])
+    per_hour = (len(last_ended) - 1) / window * 3600.0 if window > 0 and real else None
     flown = np.isfinite(last_began)
     if not flown.any() or window <= 0:
         return None, 0, per_hour

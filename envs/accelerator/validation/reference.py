@@ -31,6 +31,7 @@ from archgym.problem.reference import (
     Skipped,
     TableRow,
     read_table,
+    shipped_tables,
 )
 from archgym.space import DesignSpace
 
@@ -53,12 +54,7 @@ def shipped_references(*, counts: bool = False) -> list[Reference]:
     Args:
         counts: see :func:`read_reference`.
     """
-    provenance = json.loads((FOLDER / "provenance.json").read_text(encoding="utf-8"))
-    return [
-        dataclasses.replace(reference, source=f"shipped {file}", provenance=facts)
-        for file, facts in provenance.items()
-        for reference in read_reference(FOLDER / file, counts=counts)
-    ]
+    return shipped_tables(FOLDER, lambda path: read_reference(path, counts=counts))
 
 
 def read_reference(table: Path, *, counts: bool = False) -> list[Reference]:

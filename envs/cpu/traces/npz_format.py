@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.cpu.traces.program import Program
-from archgym.envs.dram.traces.npz_format import from_planes, to_planes
+from archgym.envs.dram.traces.npz_format import (
+    from_planes,
+    stored_fields,
+    to_planes,
+    whole_number,
+)
 from archgym.errors import TraceError
-from archgym.reading.files import meant_file, read_arrays
 
 __all__ = ["read_npz", "write_npz"]
 
-_LIMIT_BYTES: Final = 1 << 31
 _VERSION: Final = 1
 _PLANES: Final = (
     "ip_step",
@@ -74,22 +77,7 @@ def read_npz(path: Path, name: str) -> Program:
     Raises:
         TraceError: if the file is missing, damaged or of another kind.
     """
-    if not path.exists():
-        raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
-    try:
-        fields = read_arrays(path, _LIMIT_BYTES)
-    except (OSError, ValueError) as error:
-        raise TraceError(f"{path}: cannot read the binary stream: {error}") from error
-    missing = [field for field in _FIELDS if field not in fields]
-    if missing:
-        raise TraceError(
-            f"{path}: not an instruction stream of archgym: the field {missing[0]!r} is missing"
-        )
-    version = _number(fields["version"])
-    if version != _VERSION:
-        raise TraceError(
-            f"{path}: version {version} of streams is unknown; this archgym reads {_VERSION}"
-        )
+    fields = stored_fields(path, _FIELDS, _VERSION, "stream")
     try:
         return _decoded(fields, name)
     except (ValueError, IndexError, TypeError, MemoryError) as error:
@@ -104,7 +92,7 @@ def _decoded(fields: dict[str, NDArray[Any]], name: str) -> Program:
     for field in (*_PLAIN, "taken"):
         if fields[field].dtype != np.uint8:
             raise ValueError(f"{field} has an unknown form")
-    executed = _number(fields["executed"])
+    executed = whole_number(fields["executed"])
     jumps = np.cumsum(from_planes(fields["jump_gap"]))
     target = from_planes(fields["jump_target"])
     if (
@@ -136,11 +124,6 @@ def _decoded(fields: dict[str, NDArray[Any]], name: str) -> Program:
         _values(from_planes(fields["data_step"]), key, order),
         _values(from_planes(fields["data_size"]), key, order).astype(np.uint16),
     )
-
-
-def _number(field: NDArray[Any]) -> int:
-    """A field that holds one integer; -1 if it does not."""
-    return int(field) if field.shape == () and field.dtype.kind in "iu" else -1
 
 
 def _sorted(program: Program) -> Program:

@@ -6,23 +6,14 @@ The programs and their inputs are those of DRAM-v0
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from archgym.envs.cpu.traces.program import Program
 from archgym.envs.cpu.traces.recording import record_program
 from archgym.envs.dram.traces import recording_inputs as inputs
-from archgym.envs.dram.traces.recording_recipes import (
-    ENVIRONMENT,
-    LICENCE,
-    RECIPES,
-    Recipe,
-    versions,
-)
-from archgym.errors import TraceError, UnknownNameError
+from archgym.envs.dram.traces.recording_recipes import RECIPES, Recipe, run_recipe
+from archgym.errors import UnknownNameError
 
 __all__ = ["PROGRAMS", "make"]
 
@@ -79,30 +70,13 @@ def make(
     if name not in PROGRAMS:
         raise UnknownNameError("recipe", name, PROGRAMS)
     recipe, skipped = PROGRAMS[name]
-    if shutil.which(recipe.command[0]) is None:
-        raise TraceError(
-            f"recipe {name!r} needs the program {recipe.command[0]!r}: "
-            f"apt-get install {recipe.package}"
-        )
-    environment = {**ENVIRONMENT, **recipe.environment}
-    with tempfile.TemporaryDirectory(prefix="archgym-recipe-") as folder:
-        recipe.make_input(Path(folder))
-        program, card = record_program(
-            recipe.command,
-            skip_instructions=skipped,
-            max_instructions=_INSTRUCTIONS,
-            timeout_s=timeout_s,
-            name=name,
-            folder=folder,
-            environment=environment,
-            progress=progress,
-        )
-    about = {
-        "title": recipe.title,
-        "program": f"{Path(recipe.command[0]).name}, {versions(recipe)}",
-        "input": recipe.input,
-        "environment": environment,
-        "recipe": f"archgym trace recipe --cpu {name}",
-        "licence": LICENCE,
-    }
-    return program, about | card
+    return run_recipe(
+        name,
+        recipe,
+        record_program,
+        f"archgym trace recipe --cpu {name}",
+        skip_instructions=skipped,
+        max_instructions=_INSTRUCTIONS,
+        timeout_s=timeout_s,
+        progress=progress,
+    )

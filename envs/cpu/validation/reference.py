@@ -14,7 +14,6 @@ The tables that ship are in the folder ``tables``; its ``provenance.json`` says 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -37,8 +36,8 @@ from archgym.problem.reference import (
     Skipped,
     TableRow,
     read_table,
+    shipped_tables,
 )
-from archgym.reading.checked_json import read_checked_json
 from archgym.space import Categorical, DesignSpace, Ordinal, Parameter
 
 __all__ = ["read_reference", "shipped_references"]
@@ -62,12 +61,7 @@ _LOOKAHEAD: Final = 500
 
 def shipped_references() -> list[Reference]:
     """The references that ship with the package."""
-    provenance = read_checked_json(FOLDER / "provenance.json", dict[str, dict[str, str]])
-    return [
-        dataclasses.replace(reference, source=f"shipped {file}", provenance=facts)
-        for file, facts in provenance.items()
-        for reference in read_reference(FOLDER / file, None)
-    ]
+    return shipped_tables(FOLDER, lambda path: read_reference(path, None))
 
 
 def read_reference(table: Path, programs: Path | None) -> list[Reference]:

@@ -6,6 +6,7 @@ so that a recorded program of 100,000 requests takes a few hundred kilobytes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import TraceError
 from archgym.reading.files import meant_file, read_arrays
 
-__all__ = ["from_planes", "read_npz", "to_planes", "write_npz"]
+__all__ = ["from_planes", "read_npz", "stored_fields", "to_planes", "whole_number", "write_npz"]
 
 _LIMIT_BYTES: Final = 1 << 31
 """2 GiB of arrays: some 120 million requests."""
@@ -54,21 +55,8 @@ def read_npz(path: Path, name: str) -> Trace:
     Raises:
         TraceError: if the file is missing, damaged or of another kind.
     """
-    if not path.exists():
-        raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
-    try:
-        fields = read_arrays(path, _LIMIT_BYTES)
-    except (OSError, ValueError) as error:
-        raise TraceError(f"{path}: cannot read the binary trace: {error}") from error
-    missing = [field for field in _FIELDS if field not in fields]
-    if missing:
-        raise TraceError(f"{path}: not an archgym trace: the field {missing[0]!r} is missing")
-    version = _number(fields["version"])
-    if version != _VERSION:
-        raise TraceError(
-            f"{path}: trace version {version} is unknown; this archgym reads {_VERSION}"
-        )
-    shift = _number(fields["address_shift"])
+    fields = stored_fields(path, _FIELDS, _VERSION, "trace")
+    shift = whole_number(fields["address_shift"])
     columns = (fields["arrival_step_ps"], fields["address_step"])
     n = columns[0].shape[-1] if columns[0].ndim == 2 else 0
     bits = fields["is_write"]
@@ -85,7 +73,36 @@ def read_npz(path: Path, name: str) -> Trace:
     return Trace(name, arrival, address << shift, is_write)
 
 
-def _number(field: NDArray[Any]) -> int:
+def stored_fields(
+    path: Path, names: Sequence[str], version: int, what: str
+) -> dict[str, NDArray[Any]]:
+    """The arrays of a file.
+
+    Args:
+        path: the file.
+        names: of the arrays that it must have; ``version`` is one of them.
+        version: that this archgym reads.
+        what: the file holds, for messages: ``trace`` or ``stream``.
+
+    Raises:
+        TraceError: if the file is missing, cannot be read, or is of another kind or version.
+    """
+    if not path.exists():
+        raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
+    try:
+        fields = read_arrays(path, _LIMIT_BYTES)
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{path}: cannot read the binary {what}: {error}") from error
+    missing = [name for name in names if name not in fields]
+    if missing:
+        raise TraceError(f"{path}: not an archgym {what}: the field {missing[0]!r} is missing")
+    found = whole_number(fields["version"])
+    if found != version:
+        raise TraceError(f"{path}: {what} version {found} is unknown; this archgym reads {version}")
+    return fields
+
+
+def whole_number(field: NDArray[Any]) -> int:
     """A field that holds one integer; -1 if it does not."""
     return int(field) if field.shape == () and field.dtype.kind in "iu" else -1
 

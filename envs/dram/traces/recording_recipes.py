@@ -14,14 +14,16 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from archgym.envs.dram.traces import recording_inputs as inputs
 from archgym.envs.dram.traces.recording import record
 from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import TraceError, UnknownNameError
 
-__all__ = ["ENVIRONMENT", "LICENCE", "RECIPES", "Recipe", "make", "versions"]
+__all__ = ["RECIPES", "Recipe", "make", "run_recipe"]
+
+Recorded = TypeVar("Recorded")
 
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -84,6 +86,39 @@ def make(
     if name not in RECIPES:
         raise UnknownNameError("recipe", name, RECIPES)
     recipe = RECIPES[name]
+    return run_recipe(
+        name,
+        recipe,
+        record,
+        f"archgym trace recipe {name}",
+        requests_under_way=recipe.requests_under_way,
+        skip_instructions=recipe.skip_instructions,
+        max_requests=recipe.max_requests,
+        timeout_s=timeout_s,
+        progress=progress,
+    )
+
+
+def run_recipe(
+    name: str,
+    recipe: Recipe,
+    record: Callable[..., tuple[Recorded, dict[str, Any]]],
+    again: str,
+    **settings: Any,
+) -> tuple[Recorded, dict[str, Any]]:
+    """Generates the input of a recipe, records its program on it, and describes both.
+
+    Args:
+        name: of the recipe and of what is recorded.
+        recipe: the program and its input.
+        record: records a command, with ``name``, ``folder``, ``environment`` and the settings;
+            gives what was recorded and its card.
+        again: the command that does this again, for the card.
+        **settings: of the recording.
+
+    Raises:
+        TraceError: if the program is not installed or fails.
+    """
     if shutil.which(recipe.command[0]) is None:
         raise TraceError(
             f"recipe {name!r} needs the program {recipe.command[0]!r}: "
@@ -92,26 +127,18 @@ def make(
     environment = {**ENVIRONMENT, **recipe.environment}
     with tempfile.TemporaryDirectory(prefix="archgym-recipe-") as folder:
         recipe.make_input(Path(folder))
-        trace, card = record(
-            recipe.command,
-            requests_under_way=recipe.requests_under_way,
-            skip_instructions=recipe.skip_instructions,
-            max_requests=recipe.max_requests,
-            timeout_s=timeout_s,
-            name=name,
-            folder=folder,
-            environment=environment,
-            progress=progress,
+        recorded, card = record(
+            recipe.command, name=name, folder=folder, environment=environment, **settings
         )
     about = {
         "title": recipe.title,
         "program": f"{Path(recipe.command[0]).name}, {versions(recipe)}",
         "input": recipe.input,
         "environment": environment,
-        "recipe": f"archgym trace recipe {name}",
+        "recipe": again,
         "licence": LICENCE,
     }
-    return trace, about | card
+    return recorded, about | card
 
 
 def versions(recipe: Recipe) -> str:

@@ -30,6 +30,7 @@ from archgym.problem.reference import (
     Skipped,
     TableRow,
     read_table,
+    shipped_tables,
 )
 from archgym.space import Categorical, DesignSpace
 
@@ -48,13 +49,8 @@ def shipped_references(metrics: Iterable[str]) -> list[Reference]:
     Args:
         metrics: names of the environment's metrics; others are not compared.
     """
-    provenance = json.loads((FOLDER / "provenance.json").read_text(encoding="utf-8"))
     names = list(metrics)
-    return [
-        dataclasses.replace(reference, source=f"shipped {file}", provenance=facts)
-        for file, facts in provenance.items()
-        for reference in read_reference(FOLDER / file, names)
-    ]
+    return shipped_tables(FOLDER, lambda path: read_reference(path, names))
 
 
 def read_reference(

@@ -22,9 +22,9 @@ from archgym.envs.fpga.place.observed import (
     observed_of,
     sent_at,
 )
-from archgym.envs.tpe.eda.yosys import run_yosys
 from archgym.errors import SimulationError
 from archgym.simulators.external import private_folder
+from archgym.simulators.yosys import run_yosys
 
 __all__ = ["Gates", "gates_of", "gates_run"]
 

@@ -21,9 +21,9 @@ from typing import Any
 from archgym.envs.fpga.hardware.device import Device
 from archgym.envs.fpga.hardware.folding import Choices
 from archgym.envs.fpga.hardware.top import Built
-from archgym.envs.tpe.eda.yosys import run_yosys
 from archgym.errors import SimulationError
 from archgym.simulators.external import find_program, run_program
+from archgym.simulators.yosys import run_yosys
 
 __all__ = ["Placed", "Synthesised", "nextpnr_version", "placed", "refusal", "synthesised"]
 

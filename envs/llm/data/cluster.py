@@ -8,7 +8,7 @@ from typing import Any
 
 from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
 
-__all__ = ["Chip", "Cluster", "cluster_names", "load_chip", "load_cluster"]
+__all__ = ["Chip", "Cluster", "cluster_names", "cluster_sources", "load_chip", "load_cluster"]
 
 
 @dataclass(frozen=True)
@@ -110,3 +110,10 @@ def load_cluster(spec: str | Mapping[str, Any]) -> Cluster:
 def cluster_names() -> dict[str, str]:
     """The clusters that ship, with a line on each."""
     return {name: str(entry["doc"]) for name, entry in catalogue("clusters.yaml").items()}
+
+
+def cluster_sources() -> dict[str, str]:
+    """Where the figures of the clusters that ship, and of their chips, come from."""
+    clusters = {name: load_cluster(name) for name in cluster_names()}
+    chips = {f"chip {one.chip}": one.device.source for one in clusters.values()}
+    return {**{f"cluster {name}": one.source for name, one in clusters.items()}, **chips}

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from archgym.environment.environment import Environment
-from archgym.envs.llm.data.cluster import cluster_names, load_cluster
+from archgym.envs.llm.data.cluster import cluster_names, cluster_sources
 from archgym.envs.llm.data.model import load_model, model_names
 from archgym.envs.llm.deployment.baseline import baseline_deployment
 from archgym.envs.llm.deployment.fleet import FLEETS
@@ -20,9 +19,11 @@ from archgym.envs.llm.deployment.space import deployment_space
 from archgym.envs.llm.deployment.workload import (
     DEFAULT_WORKLOAD,
     WORKLOADS,
+    Workload,
     WorkloadSpec,
     load_workload,
 )
+from archgym.envs.llm.loaded import LoadedEnvironment
 from archgym.envs.llm.requests.specification import GENERATORS, TRACES
 from archgym.envs.llm.serving.engine import engine_names, load_engine
 from archgym.envs.llm.serving.records import Deployment
@@ -36,7 +37,7 @@ from archgym.problem.fidelity import Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult
-from archgym.simulators.resolve import simulator_file
+from archgym.simulators.resolve import meant_workload
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["LLMServing"]
@@ -45,7 +46,7 @@ _TRIES = 256
 """Designs of a user's space of which one shall be a deployment."""
 
 
-class LLMServing(Environment):
+class LLMServing(LoadedEnvironment):
     """Search the deployment of a served language model.
 
     A deployment says on which GPUs of the fleet how many replicas of the model are, how each is cut
@@ -78,6 +79,8 @@ class LLMServing(Environment):
         "limits": ["memory_use_share <= 1"],
     }
     default_workload: ClassVar[Any] = DEFAULT_WORKLOAD
+    named_workloads: ClassVar = WORKLOADS
+    loaded: Workload
     version: ClassVar = "1"
     compiles: ClassVar = True
     simulates_alone: ClassVar = True
@@ -121,8 +124,7 @@ class LLMServing(Environment):
         space: str | DesignSpace | None = None,
         **arguments: Any,
     ) -> None:
-        if workload is None and (file := simulator_file(arguments.get("simulator"))) is not None:
-            workload = file.workload[0] if file.workload is not None else None
+        workload = meant_workload(workload, arguments.get("simulator"))
         self.loaded = load_workload(DEFAULT_WORKLOAD if workload is None else workload)
         own = deployment_space(self.loaded)
         self.baseline = baseline_deployment(self.loaded, own)  # type: ignore[misc]
@@ -164,20 +166,6 @@ class LLMServing(Environment):
         return [(result, each_s) for result in found]
 
     @classmethod
-    def workloads(cls) -> dict[str, str]:
-        """Workloads, with a line on each."""
-        return {name: doc for name, (doc, _) in WORKLOADS.items()}
-
-    @property
-    def workload_name(self) -> str:
-        """The label of model, fleet and requests."""
-        return self.loaded.name
-
-    def hash_workload(self) -> str:
-        """Hash of model, fleet, requests, engine and limits."""
-        return self.loaded.sha256
-
-    @classmethod
     def argument_docs(cls) -> dict[str, str]:
         """What a workload of one's own may name."""
         return {
@@ -205,11 +193,7 @@ class LLMServing(Environment):
         azure = "Azure LLM inference trace 2023 (CC BY 4.0): Patel et al., Splitwise, ISCA 2024"
         return {
             **{f"model {name}": load_model(name).source for name in model_names()},
-            **{f"cluster {name}": load_cluster(name).source for name in cluster_names()},
-            **{
-                f"chip {load_cluster(name).chip}": load_cluster(name).device.source
-                for name in cluster_names()
-            },
+            **cluster_sources(),
             **{f"engine {name}": load_engine(name).source for name in engine_names()},
             **{f"requests {name}": azure for name in TRACES},
         }
@@ -253,11 +237,7 @@ class LLMServing(Environment):
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
-    def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
-        if isinstance(space, DesignSpace):
-            return space
-        if space != "default":
-            raise UnknownNameError("space", str(space), ["default"])
+    def _own_space(self) -> DesignSpace:
         return deployment_space(self.loaded)
 
     def _baseline_in(self, space: DesignSpace) -> Mapping[str, Any]:

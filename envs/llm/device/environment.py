@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from archgym.environment.environment import Environment
 from archgym.envs.llm.device.columns import REQUIRED, columns_of
 from archgym.envs.llm.device.data.records import load_memory, memory_names
 from archgym.envs.llm.device.loss import MAX_GTOKENS, SOURCES
@@ -21,11 +20,12 @@ from archgym.envs.llm.device.workload import (
     describe_workloads,
     load_workload,
 )
+from archgym.envs.llm.loaded import LoadedEnvironment
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult
-from archgym.simulators.resolve import simulator_file
+from archgym.simulators.resolve import meant_workload
 from archgym.space import Designs, DesignSpace, param
 
 __all__ = ["LLMDevice"]
@@ -36,7 +36,7 @@ def _objective(workload: Workload) -> dict[str, Any]:
     return {"minimize": "loss_predicted_nats_per_token", "limits": workload.limits}
 
 
-class LLMDevice(Environment):
+class LLMDevice(LoadedEnvironment):
     """Search a transformer and the device that runs it, together.
 
     A design says depth, width, heads, feed-forward, vocabulary and bits of a transformer, and
@@ -68,6 +68,8 @@ class LLMDevice(Environment):
     )
     baseline: ClassVar[Mapping[str, Any]] = BASELINE
     default_workload: ClassVar[Any] = DEFAULT_WORKLOAD
+    named_workloads: ClassVar = WORKLOADS
+    loaded: Workload
     version: ClassVar = "1"
     modelled: ClassVar[tuple[str, ...]] = (
         "every product of a layer and the logits by a roofline over multipliers, near memory, far "
@@ -105,8 +107,7 @@ class LLMDevice(Environment):
         space: str | DesignSpace | None = None,
         **arguments: Any,
     ) -> None:
-        if workload is None and (file := simulator_file(arguments.get("simulator"))) is not None:
-            workload = file.workload[0] if file.workload is not None else None
+        workload = meant_workload(workload, arguments.get("simulator"))
         self.loaded = load_workload(DEFAULT_WORKLOAD if workload is None else workload)
         if isinstance(space, DesignSpace):
             self.baseline = _baseline_in(space)  # type: ignore[misc]
@@ -130,20 +131,6 @@ class LLMDevice(Environment):
         results = [dict(zip(names, row, strict=True)) for row in rows]
         each_s = (time.perf_counter() - start) / max(1, len(results))
         return [(result, each_s) for result in results]
-
-    @classmethod
-    def workloads(cls) -> dict[str, str]:
-        """Workloads, with a line on each."""
-        return {name: doc for name, (doc, _) in WORKLOADS.items()}
-
-    @property
-    def workload_name(self) -> str:
-        """The label of the requests."""
-        return self.loaded.name
-
-    def hash_workload(self) -> str:
-        """Hash of requests, software, prices and law."""
-        return self.loaded.sha256
 
     @property
     def warnings(self) -> list[str]:
@@ -205,15 +192,15 @@ class LLMDevice(Environment):
         return {"default": device_space()}
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
-        if isinstance(space, DesignSpace):
-            if missing := [name for name in REQUIRED if name not in space.names]:
-                raise InvalidValueError(
-                    f"space: the parameters {', '.join(missing)} are missing; a space of "
-                    f"LLMDevice-v0 has at least {', '.join(REQUIRED)}"
-                )
-            return space
-        if space != "default":
-            raise UnknownNameError("space", str(space), ["default"])
+        chosen = super()._choose_space(space)
+        if missing := [name for name in REQUIRED if name not in chosen.names]:
+            raise InvalidValueError(
+                f"space: the parameters {', '.join(missing)} are missing; a space of "
+                f"LLMDevice-v0 has at least {', '.join(REQUIRED)}"
+            )
+        return chosen
+
+    def _own_space(self) -> DesignSpace:
         return device_space()
 
 

@@ -8,8 +8,6 @@ published latencies and energies are not known.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +17,14 @@ from archgym.envs.nas.hardware.chip import MAX_SUB_ACCELERATORS, TEMPLATES, Chip
 from archgym.envs.nas.space import GRIDS, chip_design
 from archgym.envs.nas.workloads import load_workload
 from archgym.errors import ArchgymError, InvalidValueError
-from archgym.problem.reference import ColumnUse, Reference, ReferenceRow, TableRow, read_table
+from archgym.problem.reference import (
+    ColumnUse,
+    Reference,
+    ReferenceRow,
+    TableRow,
+    read_table,
+    shipped_tables,
+)
 
 __all__ = ["FOLDER", "TITLE", "read_reference", "read_solution", "shipped_references"]
 
@@ -33,12 +38,7 @@ _FORM: Final = "heterogeneous"
 
 def shipped_references() -> list[Reference]:
     """The reference that ships with the package."""
-    provenance = json.loads((FOLDER / "provenance.json").read_text(encoding="utf-8"))
-    return [
-        dataclasses.replace(reference, source=f"shipped {file}", provenance=facts)
-        for file, facts in provenance.items()
-        for reference in read_reference(FOLDER / file)
-    ]
+    return shipped_tables(FOLDER, read_reference)
 
 
 def read_reference(table: Path) -> list[Reference]:

@@ -15,7 +15,7 @@ its ``provenance.json`` says how they came about.
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,8 +30,8 @@ from archgym.problem.reference import (
     Skipped,
     TableRow,
     read_table,
+    shipped_tables,
 )
-from archgym.reading.checked_json import read_checked_json
 from archgym.space import DesignSpace
 
 __all__ = ["read_reference", "shipped_references"]
@@ -42,12 +42,8 @@ _METRICS: Final = ("latency_ms", "power_mw", "energy_mj", "area_mm2")
 
 def shipped_references() -> list[Reference]:
     """The references that ship with the package."""
-    provenance = read_checked_json(FOLDER / "provenance.json", dict[str, dict[str, str]])
-    found = []
-    for file, facts in provenance.items():
-        (reference,) = read_reference(FOLDER / file, None, title=facts["title"])
-        found.append(dataclasses.replace(reference, source=f"shipped {file}", provenance=facts))
-    return found
+    found = shipped_tables(FOLDER, lambda path: read_reference(path, None))
+    return [replace(one, title=one.provenance["title"]) for one in found]
 
 
 def read_reference(table: Path, folder: Path | None, *, title: str = "") -> list[Reference]:

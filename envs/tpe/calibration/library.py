@@ -15,10 +15,10 @@ from archgym.envs.tpe.eda.liberty_cells import load_library
 from archgym.envs.tpe.eda.liberty_energy import basic_energies
 from archgym.envs.tpe.eda.synthesis import Synthesiser
 from archgym.envs.tpe.eda.verilog import pe_verilog
-from archgym.envs.tpe.eda.yosys import YOSYS_VERSION
 from archgym.envs.tpe.microarchitecture.structure import counts
 from archgym.envs.tpe.technology.technology import Technology, load_technology
 from archgym.errors import InvalidValueError
+from archgym.simulators.yosys import YOSYS_VERSION
 
 __all__ = ["calibrate_library"]
 

@@ -2,7 +2,7 @@
 
 ``python -m archgym.envs.tpe.calibration.recipes FOLDER`` fits each technology of :data:`RECIPES`
 and writes ``NAME.json``. It reads two tables of PEs, synthesised with the version of yosys that
-:mod:`archgym.envs.tpe.eda.yosys` names: ``validation/tables/synthesis.csv``, from a generator that
+:mod:`archgym.simulators.yosys` names: ``validation/tables/synthesis.csv``, from a generator that
 shares nothing with this package, and ``samples.csv`` beside this module, from
 :mod:`archgym.envs.tpe.eda.verilog`.
 

@@ -1,6 +1,6 @@
 """Real synthesis: Verilog through Yosys and ABC onto a cell library, timed register to register.
 
-Yosys is that of :mod:`archgym.envs.tpe.eda.yosys`. Results are cached on disk; the key is a
+Yosys is that of :mod:`archgym.simulators.yosys`. Results are cached on disk; the key is a
 hash of all that they depend on.
 """
 
@@ -21,15 +21,15 @@ from archgym.envs.tpe.eda.liberty_cells import load_library
 from archgym.envs.tpe.eda.liberty_parser import read_liberty_text
 from archgym.envs.tpe.eda.static_timing import analyse, read_netlist
 from archgym.envs.tpe.eda.verilog import Verilog
-from archgym.envs.tpe.eda.yosys import (
+from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
+from archgym.simulators.external import find_program, private_folder, run_program
+from archgym.simulators.yosys import (
     TIME_LIMIT_S,
     last_words,
     require_yosys,
     run_yosys,
     yosys_version,
 )
-from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
-from archgym.simulators.external import find_program, private_folder, run_program
 
 __all__ = ["FASTEST_PS", "Synthesised", "Synthesiser", "driving_cell", "user_cache"]
 

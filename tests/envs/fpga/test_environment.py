@@ -13,8 +13,8 @@ from archgym.envs.fpga.measured import measured_rows
 from archgym.envs.fpga.model.fitting import errors, examples
 from archgym.envs.fpga.model.prediction import shipped_coefficients
 from archgym.envs.fpga.tabulate import HELD_OUT_WORKLOADS
-from archgym.envs.tpe.eda.yosys import yosys_prepared
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.simulators.yosys import yosys_prepared
 
 SMALL = {**FPGA.baseline, "weight_bits": 4, "activation_bits": 4, "reuse": 16}
 

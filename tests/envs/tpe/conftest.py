@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from archgym.envs.tpe.eda.yosys import prepare_yosys
+from archgym.simulators.yosys import prepare_yosys
 
 
 @pytest.fixture(scope="session")

@@ -116,7 +116,9 @@ class Chaos:
         return self._start("worker", str(self.folder))
 
     def _driver(self) -> subprocess.Popen[bytes]:
-        return self._start("run", str(self.file), "--local", "--resume", "--out", str(self.folder))
+        return self._start(
+            "run", str(self.file), "--local", "--resume", "--begin", "--out", str(self.folder)
+        )
 
     def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "archgym", *arguments]

@@ -13,7 +13,6 @@ The tables that ship are in the folder ``tables``; its ``provenance.json`` says 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +21,14 @@ from typing import Any, Final, NamedTuple
 from archgym.envs.llm.device.data.records import load_software
 from archgym.envs.llm.device.validation.claims import CLAIMS, latency_ms, space_of
 from archgym.errors import InvalidValueError
-from archgym.problem.reference import ColumnUse, Reference, ReferenceRow, TableRow, read_table
+from archgym.problem.reference import (
+    ColumnUse,
+    Reference,
+    ReferenceRow,
+    TableRow,
+    read_table,
+    shipped_tables,
+)
 
 __all__ = ["read_reference", "shipped_references"]
 
@@ -44,13 +50,7 @@ class _Form(NamedTuple):
 
 def shipped_references() -> list[Reference]:
     """The references that ship with the package."""
-    provenance = json.loads((_FOLDER / "provenance.json").read_text(encoding="utf-8"))
-    return [
-        dataclasses.replace(
-            read_reference(_FOLDER / file), source=f"shipped {file}", provenance=facts
-        )
-        for file, facts in provenance.items()
-    ]
+    return shipped_tables(_FOLDER, lambda path: [read_reference(path)])
 
 
 def read_reference(table: Path) -> Reference:

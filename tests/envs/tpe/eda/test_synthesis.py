@@ -19,7 +19,6 @@ from archgym.envs.tpe import yosys_simulator
 from archgym.envs.tpe.calibration.library import calibrate_library
 from archgym.envs.tpe.cost.model import EngineModel
 from archgym.envs.tpe.eda import synthesis
-from archgym.envs.tpe.eda import yosys as yosys_package
 from archgym.envs.tpe.eda.liberty_cells import cell_library, load_library
 from archgym.envs.tpe.eda.synthesis import Synthesiser, driving_cell
 from archgym.envs.tpe.eda.verilog import Verilog, edge_verilog, pe_verilog
@@ -37,6 +36,7 @@ from archgym.errors import (
     SimulationError,
     UnknownNameError,
 )
+from archgym.simulators import yosys as yosys_package
 from tests.envs.tpe.technology.test_technology import cycles_of_the_optimisations
 
 MINIMAL = Path(str(resources.files("archgym.envs.tpe.eda") / "libraries" / "minimal.lib"))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from archgym.envs.tpe.eda.verilog import Verilog, edge_verilog, pe_verilog
-from archgym.envs.tpe.eda.yosys import run_yosys
 from archgym.envs.tpe.microarchitecture.edge import Barrier, EdgeBlock, OperandEncoder, ResultAdder
 from archgym.envs.tpe.microarchitecture.pe import PE
 from archgym.envs.tpe.microarchitecture.structure import counts, edge_counts
+from archgym.simulators.yosys import run_yosys
 from tests.envs.tpe.legal_pes import legal_pes
 from tests.envs.tpe.microarchitecture.elaborated import elaborated_cells
 
