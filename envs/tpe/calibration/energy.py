@@ -31,6 +31,7 @@ _TEXTBOOK: Mapping[str, float] = {
     "encoder": 5.4,  # exclusive or, four gates
     "multiplexer": 2.0,
     "line": 0.3,  # a gate's input alone
+    "drive": 1.0,  # of a buffer and of the gate that it drives, all larger
 }
 """Simple gates that a class of signals amounts to; an exclusive or is 1.4 of them."""
 _PULL = 0.3

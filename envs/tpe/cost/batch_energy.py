@@ -25,6 +25,7 @@ from archgym.envs.tpe.switching.array_energy import (
     cycles_per_mac,
 )
 from archgym.envs.tpe.switching.glitches import glitch_factors
+from archgym.envs.tpe.switching.line_drive import drive_factor
 from archgym.envs.tpe.switching.sum_activity import sum_activity
 from archgym.envs.tpe.technology.energies import Energies
 from archgym.envs.tpe.workload.operands import OperandDistribution
@@ -133,12 +134,15 @@ class EnergyCosts:
         accumulated = table.accumulators * table.words * table.accumulator_width
         rest = np.maximum(0, cells["register_bit"] - bits_a - bits_b - accumulated)
         quiet = np.where(table.separate, 1.0, np.minimum(1.0, x.accumulator / RANDOM))
+        width = table.width_b + table.radix_bits - 1
         line = bits_b * x.operand_b * 2.0 * table.partial_products / pairs
-        line += (
-            LINES_PER_DIGIT
-            * table.partial_products
-            * x.digit
-            * (table.width_b + table.radix_bits - 1)
+        line += LINES_PER_DIGIT * table.partial_products * x.digit * width
+        late = table.has_encoder & ~(table.sparse | table.cut_encode)
+        drive = drive_factor(
+            table.carry_save & ~(table.array_multiplier | table.cut_select | late),
+            np.where(table.temporal, 1, table.digits),
+            width,
+            pe.tree_depth,
         )
         glitchy = glitch_factors(
             encoder=table.has_encoder
@@ -172,7 +176,7 @@ class EnergyCosts:
             + chains * e.adder
             + encoders * x.digit * e.encoder
             + cells["mux_bit"] * x.select * glitchy.selection * e.multiplexer
-            + line * e.line
+            + line * (e.line + drive * e.drive)
         )
         return fj
 

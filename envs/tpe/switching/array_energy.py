@@ -6,7 +6,8 @@ for every operand encoded and every result finished; and leakage for as long as 
 wait or idle cost clock and leakage, no more: their operands do not change.
 
 What a change costs is :mod:`archgym.envs.tpe.technology.energies`', and how often signals change
-before they settle :mod:`archgym.envs.tpe.switching.glitches`'.
+before they settle :mod:`archgym.envs.tpe.switching.glitches`'. Operand lines that limit the clock
+are driven harder (:mod:`archgym.envs.tpe.switching.line_drive`).
 
 Not in it: wires, the clock tree, operand memories.
 """
@@ -24,6 +25,7 @@ from archgym.envs.tpe.microarchitecture.pe import PE, Array
 from archgym.envs.tpe.microarchitecture.structure import Counts, counts
 from archgym.envs.tpe.switching.activity import activity
 from archgym.envs.tpe.switching.glitches import chain_factor, glitches, tree_factors
+from archgym.envs.tpe.switching.line_drive import line_drive
 from archgym.envs.tpe.technology.energies import Energies
 from archgym.envs.tpe.workload.digit_statistics import mean_digits
 from archgym.envs.tpe.workload.operands import OperandDistribution
@@ -90,6 +92,7 @@ def switching(
         "encoder": sum(cells[kind] for kind in ENCODER_CELLS) * x.digit,
         "multiplexer": cells["mux_bit"] * x.select * selection,
         "line": fanout,
+        "drive": fanout * line_drive(pe),
     }
 
 

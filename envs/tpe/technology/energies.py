@@ -40,6 +40,8 @@ class Energies:
         encoder: an encoder of one digit, by mean switching of its lines, fJ.
         multiplexer: a changing output of a 2:1 multiplexer, fJ.
         line: a gate input that a changing signal drives beyond the first, fJ.
+        drive: the same input on an operand line that limits the clock, for each unit of
+            :func:`archgym.envs.tpe.switching.line_drive.line_drive`, fJ.
         leakage_nw_per_um2: leakage by area of cells, nW/um2.
     """
 
@@ -54,6 +56,7 @@ class Energies:
     encoder: float
     multiplexer: float
     line: float
+    drive: float
     leakage_nw_per_um2: float
 
     @classmethod
