@@ -24,11 +24,21 @@ _MODELS: Final[Mapping[str, Any]] = {
         **_EXPERTS, "layers": 62, "hidden": 3072, "feedforward": 1536, "heads": 48, "kv_heads": 8,
         "vocabulary": 200064, "experts": 256,
     },
+    "deepseek-ai/DeepSeek-V3": "deepseek_v3",
+    "deepseek-ai/DeepSeek-R1": "deepseek_v3",
+    "nvidia/DeepSeek-R1-NVFP4": "deepseek_v3",
+    "moonshotai/Kimi-K2.5": {
+        "base": "deepseek_v3", "heads": 64, "vocabulary": 163840, "experts": 384, "dense_layers": 1,
+    },
     "meta-llama/Llama-3.1-70B": "llama3_70b",
     "meta-llama/Llama-3.1-8B-Instruct": "llama3_8b",
     "nvidia/Llama-3.1-8B-Instruct-FP8": "llama3_8b",
 }  # fmt: skip
 _SPARSE: Final = ("Qwen/Qwen3-235B-A22B-FP8", "MiniMaxAI/MiniMax-M2.5")
+_LATENT: Final = (
+    "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-R1", "nvidia/DeepSeek-R1-NVFP4",
+    "moonshotai/Kimi-K2.5",
+)  # fmt: skip
 _CLUSTERS: Final = {
     "h100_sxm": "dgx_h100",
     "h200_sxm": "dgx_h200",
@@ -65,7 +75,7 @@ def read_silicon(row: TableRow) -> Case:
     """
     model, system = row.text("model_path"), row.text("system")
     if model not in _MODELS:
-        raise NotComparable("latent or linear attention is not modelled")
+        raise NotComparable("the model is not among those that are known here")
     if system not in _CLUSTERS:
         raise NotComparable(f"no cluster of {system}")
     engine = row.choice("backend", _ENGINES)
@@ -76,7 +86,7 @@ def read_silicon(row: TableRow) -> Case:
     varied = (prompt, output) in _VARIED
     mean, spread = (0.9, _SPREAD) if varied else (1.0, 0.0)
     bits = row.choice("precision", _BITS)
-    sparse = model in _SPARSE
+    sparse = model in (*_SPARSE, *_LATENT)
     requests: dict[str, Any] = {
         "generator": "closed_loop",
         "users": users,
@@ -109,7 +119,7 @@ def read_silicon(row: TableRow) -> Case:
         design |= _layout(row)
     gpus = design["tensor_parallel"] * design.get("attention_data_parallel", 1)
     return Case(
-        f"{engine}, experts" if sparse else f"{engine}, dense",
+        f"{engine}, {_kind(model)}",
         {
             "model": _MODELS[model],
             "fleet": {_CLUSTERS[system]: max(8, gpus)},
@@ -142,3 +152,9 @@ def _layout(row: TableRow) -> dict[str, int]:
         "attention_data_parallel": max(1, experts // tensor),
         "expert_parallel": spread,
     }
+
+
+def _kind(model: str) -> str:
+    if model in _LATENT:
+        return "latent attention"
+    return "experts" if model in _SPARSE else "dense"
