@@ -28,7 +28,11 @@ _MODELS: Final[Mapping[str, Any]] = {
     "deepseek-ai/DeepSeek-R1": "deepseek_v3",
     "nvidia/DeepSeek-R1-NVFP4": "deepseek_v3",
     "moonshotai/Kimi-K2.5": {
-        "base": "deepseek_v3", "heads": 64, "vocabulary": 163840, "experts": 384, "dense_layers": 1,
+        "base": "deepseek_v3",
+        "heads": 64,
+        "vocabulary": 163840,
+        "experts": 384,
+        "dense_layers": 1,
     },
     "meta-llama/Llama-3.1-70B": "llama3_70b",
     "meta-llama/Llama-3.1-8B-Instruct": "llama3_8b",
@@ -46,7 +50,8 @@ _CLUSTERS: Final = {
     "b300_sxm": "dgx_b300",
 }
 _ENGINES: Final = {"vllm": "vllm", "trtllm": "tensorrt_llm", "sglang": "sglang"}
-_BITS: Final = {"": 16, "bf16": 16, "fp8": 8, "fp4": 4}
+_BITS: Final = {"": 16, "bf16": 16, "fp8": 8, "fp4": 4, "int4": 4}
+_NODE_GPUS: Final = 8
 _CACHE_BITS: Final[Mapping[tuple[str, str], int]] = {
     ("vllm", "b200_sxm"): 8,
     ("trtllm", "b200_sxm"): 8,
@@ -103,7 +108,7 @@ def read_silicon(row: TableRow) -> Case:
         "max_num_seqs": 1024,
         "max_num_batched_tokens": 8192,
         "weight_bits": bits,
-        "compute_bits": bits,
+        "compute_bits": 16 if row.text("precision", "") == "int4" else bits,
         "block_size": _BLOCK,
     }
     if not varied and not sparse and engine == "tensorrt_llm":
@@ -118,6 +123,8 @@ def read_silicon(row: TableRow) -> Case:
     if sparse:
         design |= _layout(row)
     gpus = design["tensor_parallel"] * design.get("attention_data_parallel", 1)
+    if model in _LATENT and gpus > _NODE_GPUS:
+        raise NotComparable(f"the columns give {gpus} GPUs, more than the node has")
     return Case(
         f"{engine}, {_kind(model)}",
         {
