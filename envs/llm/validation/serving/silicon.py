@@ -57,7 +57,8 @@ _CACHE_BITS: Final[Mapping[tuple[str, str], int]] = {
     ("trtllm", "b200_sxm"): 8,
     ("trtllm", "h200_sxm"): 8,
 }
-"""Caches in 8 bits: what their default, and the concurrency at which queues begin, tell."""
+"""Caches in 8 bits: on vLLM as InferenceMAX sets them; on TensorRT-LLM what its default, and the
+concurrency at which queues begin, tell."""
 _ROUNDS: Final = 10
 _BLOCK: Final = 16
 _MOST: Final = 4000
@@ -69,7 +70,10 @@ _SPREAD: Final = 0.2 / math.sqrt(12) / 0.9
 def read_silicon(row: TableRow) -> Case:
     """A row as a closed loop of ten requests a user, all users of which begin at once.
 
-    Two things about runs that are not InferenceMAX's were concluded from the given rows. Time to
+    That, lengths from 80 to 100 % of those named, 8,192 tokens an iteration, no prefix cache, and a
+    cache in 8 bits on B200 with vLLM, not on H200, are InferenceMAX's settings (README of its
+    repository, 2025). Two
+    things about runs that are not InferenceMAX's were concluded from the given rows. Time to
     the first token on TensorRT-LLM holds the time of a request by the number of slots: there is a
     user more than slots. On vLLM 0.12 prompts cost next to nothing, at rates that no GPU could
     compute: they are alike, and its prefix cache, on unless told, holds all but their last block.
