@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from archgym.envs.llm.data.as_records import GIB
+from archgym.envs.llm.data.cluster import load_cluster
+from archgym.envs.llm.data.model import load_model
 from archgym.envs.llm.validation.forms import Case, NotComparable
 from archgym.problem.reference import TableRow
 
@@ -52,6 +55,8 @@ _CLUSTERS: Final = {
 _ENGINES: Final = {"vllm": "vllm", "trtllm": "tensorrt_llm", "sglang": "sglang"}
 _BITS: Final = {"": 16, "bf16": 16, "fp8": 8, "fp4": 4, "int4": 4}
 _NODE_GPUS: Final = 8
+_USABLE: Final = 0.9 * 0.95
+"""Of the memory, what weights may take at most if there is to be a cache."""
 _CACHE_BITS: Final[Mapping[tuple[str, str], int]] = {
     ("vllm", "b200_sxm"): 8,
     ("trtllm", "b200_sxm"): 8,
@@ -129,6 +134,11 @@ def read_silicon(row: TableRow) -> Case:
     gpus = design["tensor_parallel"] * design.get("attention_data_parallel", 1)
     if model in _LATENT and gpus > _NODE_GPUS:
         raise NotComparable(f"the columns give {gpus} GPUs, more than the node has")
+    if model in _LATENT:
+        weights = load_model(_MODELS[model]).parameters * bits / 8
+        memory = gpus * load_cluster(_CLUSTERS[system]).device.memory_gib * GIB
+        if weights > _USABLE * memory:
+            raise NotComparable(f"weights leave no room on the {gpus} GPUs that the columns give")
     return Case(
         f"{engine}, {_kind(model)}",
         {

@@ -253,7 +253,7 @@ def test_a_latent_cache_is_as_small_as_published_on_every_gpu() -> None:
     weights = model.parameters + 129280 * 7168 * 2  # embeddings have 16 bits
     assert whole.weights == pytest.approx(weights, rel=0.002)
     common = 61 * 7168 * (1536 + 512 + 64)  # every GPU has them
-    assert shared.weights == pytest.approx((whole.weights - common) / 8 + common, rel=0.002)
+    assert shared.weights == pytest.approx((whole.weights - common) / 8 + common, rel=0.003)
 
 
 def test_decoding_reads_the_latent_cache_whatever_the_parallelism() -> None:
