@@ -87,12 +87,13 @@ class _Announcer(numba_events.Listener):  # type: ignore[misc]
     def __init__(self, name: str) -> None:
         self.entries: set[int] = set()
         self._name = name
+        self._announced = False
         numba_events.register("numba:compile", self)
 
     def on_start(self, event: Any) -> None:
         """A function begins to be compiled."""
-        if id(event.data["dispatcher"]) in self.entries:
-            self.entries.clear()  # once is enough: the others follow
+        if not self._announced and id(event.data["dispatcher"]) in self.entries:
+            self._announced = True  # once is enough: the others follow
             sys.stderr.write(
                 f"{self._name}: compiling, once on this machine (one to three minutes) ...\n"
             )

@@ -127,7 +127,7 @@ class LLMTraining(LoadedEnvironment):
     )
     not_modelled: ClassVar[tuple[str, ...]] = (
         "fragmentation of memory, and the slowdown of an allocator near its limit",
-        "uneven load of experts, latent attention",
+        "uneven load of experts, latent attention (LLMServing-v0 has it)",
         "congestion between groups that share a switch; failures",
         "loss: plans that train the same way are compared, and fp8 counts as the same way",
         "compute and input of data loading, checkpoints, evaluation",

@@ -22,6 +22,13 @@ def make(sources):
 
 run = kernel.entry(make)
 print(run(3), run(3), run(3.0))
+
+def make_late(sources):
+    def late(x):
+        return twice(x) + 0 * sources
+    return late
+
+assert kernel.entry(make_late)(2) == 4  # made after the first one was compiled
 """
 
 INSTALLED = """

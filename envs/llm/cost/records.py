@@ -38,6 +38,10 @@ MODEL: Final = np.dtype(
                 "shared_experts",
                 "expert_feedforward",
                 "dense_layers",
+                "latent_size",
+                "rotary_size",
+                "query_rank",
+                "value_size",
             )
         ),
         ("flops_per_token", _F),

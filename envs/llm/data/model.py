@@ -11,9 +11,11 @@ from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
 from archgym.envs.llm.data.hugging_face import read_config
 from archgym.errors import InvalidValueError
 
-__all__ = ["Model", "load_model", "model_names"]
+__all__ = ["LATENT", "Model", "load_model", "model_names"]
 
 _FILE = "models.yaml"
+LATENT = ("latent_size", "rotary_size", "query_rank", "value_size")
+"""Fields of models with latent attention."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,13 @@ class Model(Entry):
         shared_experts: experts that every token visits.
         expert_feedforward: inner width of an expert.
         dense_layers: first layers without experts.
+        latent_size: with latent attention (DeepSeek-V2), width of the vector from which keys and
+            values of all heads are computed, and which is cached instead of them; 0 without.
+        rotary_size: with latent attention, width of the part of a key that carries its position,
+            cached beside; the last part of ``head_size``.
+        query_rank: with latent attention, inner width of the product that gives the queries; 0 for
+            one product.
+        value_size: with latent attention, width of a head's values; 0 for ``head_size``.
     """
 
     layers: int = field(1)
@@ -53,6 +62,10 @@ class Model(Entry):
     shared_experts: int = field(0, default=0)
     expert_feedforward: int = field(0, default=0)
     dense_layers: int = field(0, default=0)
+    latent_size: int = field(0, default=0)
+    rotary_size: int = field(0, default=0)
+    query_rank: int = field(0, default=0)
+    value_size: int = field(0, default=0)
 
     def __post_init__(self) -> None:
         if not self.kv_heads:
@@ -68,6 +81,7 @@ class Model(Entry):
             raise InvalidValueError(
                 f"model: kv_heads is {self.kv_heads}; it must divide heads, {self.heads}"
             )
+        self._check_latent()
         if self.experts and not 1 <= self.active_experts <= self.experts:
             raise InvalidValueError(
                 f"model: active_experts is {self.active_experts}; it must be from 1 to experts, "
@@ -76,11 +90,46 @@ class Model(Entry):
         if self.experts and not self.expert_feedforward:
             object.__setattr__(self, "expert_feedforward", self.feedforward)
 
+    def _check_latent(self) -> None:
+        """Refuses fields of latent attention that do not go together."""
+        if not self.latent_size:
+            for name in LATENT[1:]:
+                if getattr(self, name):
+                    raise InvalidValueError(
+                        f"model: {name} is {getattr(self, name)}; it needs latent_size"
+                    )
+            return
+        if self.kv_heads != self.heads:
+            raise InvalidValueError(
+                f"model: kv_heads is {self.kv_heads}; with latent_size every head has keys of its "
+                f"own, so it must be heads, {self.heads}, or be left out"
+            )
+        if self.rotary_size > self.head_size:
+            raise InvalidValueError(
+                f"model: rotary_size is {self.rotary_size}; it must be at most head_size, "
+                f"{self.head_size}"
+            )
+        if not self.value_size:
+            object.__setattr__(self, "value_size", self.head_size)
+
     @property
     def attention_parameters(self) -> int:
         """Parameters of the attention block of a layer, without norms."""
         query = self.heads * self.head_size
+        if self.latent_size:
+            common, own = self.latent_parameters
+            return common + own
         return 2 * self.hidden * query + 2 * self.hidden * self.kv_heads * self.head_size
+
+    @property
+    def latent_parameters(self) -> tuple[int, int]:
+        """Parameters of latent attention in a layer: those that heads share, and those of heads."""
+        query = self.heads * self.head_size
+        common = self.hidden * (self.query_rank + self.latent_size + self.rotary_size)
+        own = (self.query_rank or self.hidden) * query
+        expanded = self.head_size - self.rotary_size + self.value_size
+        own += self.heads * (self.latent_size * expanded + self.value_size * self.hidden)
+        return common, own
 
     @property
     def matrices(self) -> int:
@@ -109,7 +158,8 @@ class Model(Entry):
         block = self.matrices * self.hidden * self.feedforward
         expert = self.matrices * self.hidden * self.expert_feedforward
         visited = (self.active_experts + self.shared_experts) * expert + self.hidden * self.experts
-        attention = 2 * self.sequence * self.heads * self.head_size
+        widths = self.head_size + (self.value_size or self.head_size)
+        attention = self.sequence * self.heads * widths
         layers = self.layers * (self.attention_parameters + attention)
         layers += dense * block + (self.layers - dense) * visited
         return 6.0 * (layers + self.vocabulary * self.hidden)

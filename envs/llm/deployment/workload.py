@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from archgym.envs.llm.data.model import Model, load_model, model_names
+from archgym.envs.llm.data.model import LATENT, Model, load_model, model_names
 from archgym.envs.llm.data.stack import load_stack
 from archgym.envs.llm.deployment.fleet import FLEETS, Fleet, load_fleet
 from archgym.envs.llm.requests.specification import TRACES, Traffic, load_requests
@@ -85,8 +85,9 @@ class Workload:
         """Hash of everything that metrics depend on."""
         prose = ("name", "doc", "source", "stack")
         unread = () if self.model.experts else ("expert_speed",)
+        absent = () if self.model.latent_size else LATENT
         data: dict[str, Any] = {
-            "model": _figures(asdict(self.model), prose),
+            "model": _figures(asdict(self.model), (*prose, *absent)),
             "fleet": self.fleet.figures(),
             "requests": self.traffic.sha256,
             "engine": _figures(asdict(self.engine), (*prose, *unread)),
@@ -193,6 +194,11 @@ def load_workload(spec: WorkloadSpec) -> Workload:
     model, fleet = load_model(spec["model"]), load_fleet(spec["fleet"])
     traffic = load_requests(spec["requests"])
     engine = load_engine(spec.get("engine", _DEFAULT_ENGINE))
+    if model.latent_size and engine.form != "kernels":
+        raise InvalidValueError(
+            f"workload: model {model.name} has latent attention, which an engine of form "
+            f"{engine.form} does not know; take vllm, tensorrt_llm or sglang"
+        )
     figures = {key: _figure(key, spec[key]) for key in _FIGURES if key in spec}
     label = label or f"{model.name} on {fleet.name}, {traffic.name}"
     return Workload(label, model, fleet, traffic, engine, **figures)

@@ -114,11 +114,18 @@ def _attention(model: Model, system: Any, engine: Engine, pool: Pool) -> dict[st
     stream = system["memory_rate"] * system["memory_share"]
     gather = system["memory_rate"] * (engine.decode_memory_share or system["memory_share"])
     query = 4.0 * model.layers * heads * model.head_size
+    absorbed, latent = work, query
+    if model.latent_size:
+        # Prompts expand keys and values of all heads; in decoding, heads attend to what is cached.
+        each = 2.0 * model.layers * heads
+        widths = model.head_size + model.value_size
+        work, query = each * widths, 2.0 * each * widths
+        absorbed = latent = each * (2.0 * model.latent_size + model.rotary_size)
     return {
         "pair_s": work / rate,
-        "context_s": work / rate,
+        "context_s": absorbed / rate,
         "prefill_memory_s": (query + moved) / stream,
-        "decode_memory_s": (query + moved) / gather,
+        "decode_memory_s": (latent + moved) / gather,
         "past_memory_s": moved / stream,
         "context_memory_s": moved / gather,
         "attention_s": 2.0 * model.layers * float(system["kernel_s"]),

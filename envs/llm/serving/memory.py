@@ -33,6 +33,9 @@ class Memory:
 
 def token_bytes(model: Model, pool: Pool, engine: Engine) -> float:
     """Bytes that a token takes in the cache of a replica, over all of its GPUs of a group."""
+    if model.latent_size:  # every GPU holds all of it
+        width = model.layers * (model.latent_size + model.rotary_size)
+        return width * pool.tensor_parallel * pool.cache_bits / 8
     heads = model.kv_heads
     if engine.form == "kernels":  # fewer heads than GPUs are held more than once
         heads = max(heads, pool.tensor_parallel)
@@ -49,7 +52,11 @@ def weights_bytes(model: Model, pool: Pool) -> float:
     attention = 2 * model.hidden * query + 2 * model.hidden * heads * model.head_size
     block = model.matrices * model.hidden * model.feedforward
     expert = model.matrices * model.hidden * model.expert_feedforward
+    common = 0
+    if model.latent_size:
+        common, attention = model.latent_parameters
     shared = (attention * model.layers + block * dense) / pool.tensor_parallel
+    shared += common * model.layers
     shared += sparse * model.shared_experts * expert / pool.tensor_parallel
     spread = sparse * model.experts * expert / pool.group_gpus
     stage = math.ceil(model.layers / pool.pipeline_parallel) / model.layers

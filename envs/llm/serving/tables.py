@@ -107,15 +107,39 @@ def _experts(model: Any, system: Any, share: Any, sums: Any, tokens: float) -> N
 
 
 @compiled
+def _latent(model: Any, system: Any, share: Any, sums: Any, tokens: float) -> None:
+    """Adds the products of latent attention, and what lies between them.
+
+    Every GPU of a group computes what all heads share. The product between the latent vector and
+    heads has the same operations whether keys and values are expanded, as for prompts, or queries
+    and results are brought to the latent vector, as in decoding.
+    """
+    heads = model.heads / share.tensor
+    cached = float(model.latent_size + model.rotary_size)
+    query = heads * model.head_size
+    expanded = heads * (model.head_size - model.rotary_size + model.value_size)
+    _linear(system, share, sums, 1.0, tokens, model.hidden, model.query_rank + cached)
+    _move(system, sums, 4.0 * tokens * (model.query_rank + cached))  # norms, writing the cache
+    inner = float(model.query_rank if model.query_rank > 0 else model.hidden)
+    _linear(system, share, sums, 1.0, tokens, inner, query)
+    _move(system, sums, 4.0 * tokens * query)  # positions
+    _linear(system, share, sums, 1.0, tokens, float(model.latent_size), expanded)
+    _linear(system, share, sums, 1.0, tokens, heads * model.value_size, float(model.hidden))
+
+
+@compiled
 def _layer(model: Any, system: Any, share: Any, sparse: bool, sums: Any, tokens: float) -> float:
     """Adds the kernels of a layer for the tokens of one group; seconds of its collectives."""
-    query = model.heads * model.head_size / share.tensor
-    value = max(1.0, model.kv_heads / share.tensor) * model.head_size
     for _ in range(2):  # the sum with the residual stream, and its norm
         _move(system, sums, tokens * model.hidden * (6.0 + share.compute_bytes))
-    _linear(system, share, sums, 1.0, tokens, model.hidden, query + 2.0 * value)
-    _move(system, sums, 4.0 * tokens * (query + 2.0 * value))  # positions, and writing the cache
-    _linear(system, share, sums, 1.0, tokens, query, model.hidden)
+    if model.latent_size > 0:
+        _latent(model, system, share, sums, tokens)
+    else:
+        query = model.heads * model.head_size / share.tensor
+        value = max(1.0, model.kv_heads / share.tensor) * model.head_size
+        _linear(system, share, sums, 1.0, tokens, model.hidden, query + 2.0 * value)
+        _move(system, sums, 4.0 * tokens * (query + 2.0 * value))  # positions, writing the cache
+        _linear(system, share, sums, 1.0, tokens, query, model.hidden)
     flow = 2.0 * tokens * model.hidden
     network = _reduce_s(system, flow, share.tensor)
     if not sparse:

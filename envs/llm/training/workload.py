@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from archgym.envs.llm.data.cluster import Cluster, cluster_names, load_cluster
 from archgym.envs.llm.data.fields import Entry
 from archgym.envs.llm.data.links import read_links
-from archgym.envs.llm.data.model import Model, load_model, model_names
+from archgym.envs.llm.data.model import LATENT, Model, load_model, model_names
 from archgym.envs.llm.data.stack import Stack, load_stack, stack_names
 from archgym.errors import InvalidValueError, UnknownNameError
 
@@ -97,8 +97,8 @@ class Workload:
 
 
 def _figures(entry: Entry) -> dict[str, Any]:
-    """What metrics depend on: all but names, prose, and products in 4 bits, which only serve."""
-    others = ("name", "doc", "source", "chip", "fp4_tflops", "fp4_share")
+    """What metrics depend on: all but names, prose, and what only serves: 4 bits, latents."""
+    others = ("name", "doc", "source", "chip", "fp4_tflops", "fp4_share", *LATENT)
     return {key: value for key, value in asdict(entry).items() if key not in others}
 
 
@@ -163,6 +163,12 @@ def load_workload(spec: WorkloadSpec) -> Workload:
         if key not in spec:
             raise InvalidValueError(f"workload: {key!r} is missing; {_meaning(key)}")
     model, cluster = load_model(spec["model"]), load_cluster(spec["cluster"])
+    if model.latent_size:
+        raise InvalidValueError(
+            f"workload: model {model.name} has latent attention (latent_size is "
+            f"{model.latent_size}), which is modelled for serving only; leave out "
+            f"{', '.join(LATENT)} for plain attention of its heads, or take deepseek_v3_like"
+        )
     stack = load_stack(spec.get("stack", _DEFAULT_STACK))
     counts, batch = _gpu_counts(spec["gpus"], cluster), _whole("batch", spec["batch"])
     links = None

@@ -11,7 +11,8 @@ import pytest
 from archgym.envs.llm.data.cluster import cluster_names, load_chip, load_cluster
 from archgym.envs.llm.data.model import load_model, model_names
 from archgym.envs.llm.data.stack import load_stack, stack_names
-from archgym.envs.llm.training.workload import WORKLOADS, load_workload
+from archgym.envs.llm.training.workload import WORKLOADS
+from archgym.envs.llm.training.workload import load_workload as load_training
 from archgym.errors import ArchgymError
 
 
@@ -24,7 +25,7 @@ def test_everything_that_ships_can_be_read_and_names_its_source() -> None:
     for name in stack_names():
         assert load_stack(name).source
     for name in WORKLOADS:
-        assert load_workload(name).name == name
+        assert load_training(name).name == name
 
 
 @pytest.mark.parametrize(
@@ -76,9 +77,69 @@ def test_a_configuration_of_hugging_face_is_read(tmp_path: Path) -> None:
         load_model(str(tmp_path / "confg.json"))
 
 
+LATENT = {
+    "model_type": "deepseek_v3",
+    "num_hidden_layers": 61,
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "head_dim": 64,  # the rotary part alone, as newer configurations give it
+    "vocab_size": 129280,
+    "max_position_embeddings": 4096,
+    "hidden_act": "silu",
+    "tie_word_embeddings": False,
+    "n_routed_experts": 256,
+    "num_experts_per_tok": 8,
+    "n_shared_experts": 1,
+    "moe_intermediate_size": 2048,
+    "first_k_dense_replace": 3,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+    "v_head_dim": 128,
+}
+
+
+def test_latent_attention_is_read_from_a_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(LATENT))
+    model = load_model(path)
+    assert model.parameters == pytest.approx(671e9, rel=1e-3), "the report says 671B"
+    assert model.parameters == load_model("deepseek_v3").parameters
+    path.write_text(json.dumps({"model_type": "a_model_that_sees", "text_config": LATENT}))
+    assert load_model(path).parameters == model.parameters
+    path.write_text(json.dumps({**LATENT, "q_lora_rank": None}))
+    narrow, wide = 1536 * (7168 + 128 * 192), 7168 * 128 * 192
+    assert load_model(path).parameters == model.parameters + 61 * (wide - narrow)
+    path.write_text(json.dumps({**LATENT, "qk_nope_head_dim": "128"}))
+    with pytest.raises(ArchgymError, match="qk_nope_head_dim is '128'"):
+        load_model(path)
+    with pytest.raises(ArchgymError, match="deepseek_v3 has latent attention"):
+        load_training({"model": "deepseek_v3", "cluster": "dgx_h200", "gpus": 512, "batch": 4096})
+
+
+def test_layers_that_are_not_modelled_are_refused_and_gates_are_found(tmp_path: Path) -> None:
+    plain = {**LATENT, "kv_lora_rank": None, "head_dim": 128, "n_routed_experts": None}
+    path = tmp_path / "config.json"
+    for more in ({"layer_types": ["linear_attention", "full_attention"]}, {"mamba_d_state": 128}):
+        path.write_text(json.dumps({**plain, **more}))
+        with pytest.raises(ArchgymError, match="state of fixed size"):
+            load_model(path)
+    gated = {**plain, "model_type": "gemma2", "hidden_act": "gelu_pytorch_tanh"}
+    path.write_text(json.dumps(gated))
+    with_gate = load_model(path)
+    path.write_text(json.dumps({**gated, "model_type": "starcoder2"}))
+    assert with_gate.parameters - load_model(path).parameters == 61 * 7168 * 18432
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
+        ({"base": "llama3_8b", "rotary_size": 64}, "rotary_size is 64; it needs latent_size"),
+        ({"base": "llama3_8b", "latent_size": 512}, "kv_heads is 8; with latent_size"),
+        ({"base": "deepseek_v3", "rotary_size": 200}, "at most head_size, 192"),
         ("gpt_7.5", "Did you mean 'gpt_7.5b'"),
         ({"base": "gpt_7.5b", "layer": 4}, "Did you mean 'layers'"),
         ({"base": "gpt_7.5b", "layers": 0}, "model: layers is 0"),
@@ -119,6 +180,6 @@ def test_chips_and_clusters_that_are_not_possible_are_refused() -> None:
 def test_workloads_that_are_not_possible_are_refused(change: dict[str, Any], message: str) -> None:
     spec = {"model": "gpt_1.7b", "cluster": "dgx_a100", "gpus": 8, "batch": 64, **change}
     with pytest.raises(ArchgymError, match=message):
-        load_workload(spec)
+        load_training(spec)
     with pytest.raises(ArchgymError, match="'gpus' is missing"):
-        load_workload({"model": "gpt_1.7b", "cluster": "dgx_a100", "batch": 64})
+        load_training({"model": "gpt_1.7b", "cluster": "dgx_a100", "batch": 64})

@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from archgym.envs.llm.data.as_records import GIB
+from archgym.envs.llm.data.cluster import load_cluster
+from archgym.envs.llm.data.model import load_model
 from archgym.envs.llm.validation.forms import Case, NotComparable
 from archgym.problem.reference import TableRow
 
@@ -24,11 +27,25 @@ _MODELS: Final[Mapping[str, Any]] = {
         **_EXPERTS, "layers": 62, "hidden": 3072, "feedforward": 1536, "heads": 48, "kv_heads": 8,
         "vocabulary": 200064, "experts": 256,
     },
+    "deepseek-ai/DeepSeek-V3": "deepseek_v3",
+    "deepseek-ai/DeepSeek-R1": "deepseek_v3",
+    "nvidia/DeepSeek-R1-NVFP4": "deepseek_v3",
+    "moonshotai/Kimi-K2.5": {
+        "base": "deepseek_v3",
+        "heads": 64,
+        "vocabulary": 163840,
+        "experts": 384,
+        "dense_layers": 1,
+    },
     "meta-llama/Llama-3.1-70B": "llama3_70b",
     "meta-llama/Llama-3.1-8B-Instruct": "llama3_8b",
     "nvidia/Llama-3.1-8B-Instruct-FP8": "llama3_8b",
 }  # fmt: skip
 _SPARSE: Final = ("Qwen/Qwen3-235B-A22B-FP8", "MiniMaxAI/MiniMax-M2.5")
+_LATENT: Final = (
+    "deepseek-ai/DeepSeek-V3", "deepseek-ai/DeepSeek-R1", "nvidia/DeepSeek-R1-NVFP4",
+    "moonshotai/Kimi-K2.5",
+)  # fmt: skip
 _CLUSTERS: Final = {
     "h100_sxm": "dgx_h100",
     "h200_sxm": "dgx_h200",
@@ -36,13 +53,17 @@ _CLUSTERS: Final = {
     "b300_sxm": "dgx_b300",
 }
 _ENGINES: Final = {"vllm": "vllm", "trtllm": "tensorrt_llm", "sglang": "sglang"}
-_BITS: Final = {"": 16, "bf16": 16, "fp8": 8, "fp4": 4}
+_BITS: Final = {"": 16, "bf16": 16, "fp8": 8, "fp4": 4, "int4": 4}
+_NODE_GPUS: Final = 8
+_USABLE: Final = 0.9 * 0.95
+"""Of the memory, what weights may take at most if there is to be a cache."""
 _CACHE_BITS: Final[Mapping[tuple[str, str], int]] = {
     ("vllm", "b200_sxm"): 8,
     ("trtllm", "b200_sxm"): 8,
     ("trtllm", "h200_sxm"): 8,
 }
-"""Caches in 8 bits: what their default, and the concurrency at which queues begin, tell."""
+"""Caches in 8 bits: on vLLM as InferenceMAX sets them; on TensorRT-LLM what its default, and the
+concurrency at which queues begin, tell."""
 _ROUNDS: Final = 10
 _BLOCK: Final = 16
 _MOST: Final = 4000
@@ -54,7 +75,10 @@ _SPREAD: Final = 0.2 / math.sqrt(12) / 0.9
 def read_silicon(row: TableRow) -> Case:
     """A row as a closed loop of ten requests a user, all users of which begin at once.
 
-    Two things about runs that are not InferenceMAX's were concluded from the given rows. Time to
+    That, lengths from 80 to 100 % of those named, 8,192 tokens an iteration, no prefix cache, and a
+    cache in 8 bits on B200 with vLLM, not on H200, are InferenceMAX's settings (README of its
+    repository, 2025). Two
+    things about runs that are not InferenceMAX's were concluded from the given rows. Time to
     the first token on TensorRT-LLM holds the time of a request by the number of slots: there is a
     user more than slots. On vLLM 0.12 prompts cost next to nothing, at rates that no GPU could
     compute: they are alike, and its prefix cache, on unless told, holds all but their last block.
@@ -65,7 +89,7 @@ def read_silicon(row: TableRow) -> Case:
     """
     model, system = row.text("model_path"), row.text("system")
     if model not in _MODELS:
-        raise NotComparable("latent or linear attention is not modelled")
+        raise NotComparable("the model is not among those that are known here")
     if system not in _CLUSTERS:
         raise NotComparable(f"no cluster of {system}")
     engine = row.choice("backend", _ENGINES)
@@ -76,7 +100,7 @@ def read_silicon(row: TableRow) -> Case:
     varied = (prompt, output) in _VARIED
     mean, spread = (0.9, _SPREAD) if varied else (1.0, 0.0)
     bits = row.choice("precision", _BITS)
-    sparse = model in _SPARSE
+    sparse = model in (*_SPARSE, *_LATENT)
     requests: dict[str, Any] = {
         "generator": "closed_loop",
         "users": users,
@@ -93,7 +117,7 @@ def read_silicon(row: TableRow) -> Case:
         "max_num_seqs": 1024,
         "max_num_batched_tokens": 8192,
         "weight_bits": bits,
-        "compute_bits": bits,
+        "compute_bits": 16 if row.text("precision", "") == "int4" else bits,
         "block_size": _BLOCK,
     }
     if not varied and not sparse and engine == "tensorrt_llm":
@@ -108,8 +132,15 @@ def read_silicon(row: TableRow) -> Case:
     if sparse:
         design |= _layout(row)
     gpus = design["tensor_parallel"] * design.get("attention_data_parallel", 1)
+    if model in _LATENT and gpus > _NODE_GPUS:
+        raise NotComparable(f"the columns give {gpus} GPUs, more than the node has")
+    if model in _LATENT:
+        weights = load_model(_MODELS[model]).parameters * bits / 8
+        memory = gpus * load_cluster(_CLUSTERS[system]).device.memory_gib * GIB
+        if weights > _USABLE * memory:
+            raise NotComparable(f"weights leave no room on the {gpus} GPUs that the columns give")
     return Case(
-        f"{engine}, experts" if sparse else f"{engine}, dense",
+        f"{engine}, {_kind(model)}",
         {
             "model": _MODELS[model],
             "fleet": {_CLUSTERS[system]: max(8, gpus)},
@@ -142,3 +173,9 @@ def _layout(row: TableRow) -> dict[str, int]:
         "attention_data_parallel": max(1, experts // tensor),
         "expert_parallel": spread,
     }
+
+
+def _kind(model: str) -> str:
+    if model in _LATENT:
+        return "latent attention"
+    return "experts" if model in _SPARSE else "dense"

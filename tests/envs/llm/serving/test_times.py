@@ -11,10 +11,11 @@ import pytest
 from archgym.envs.llm.data.cluster import load_cluster
 from archgym.envs.llm.data.model import load_model
 from archgym.envs.llm.serving.engine import engine_names, load_engine
+from archgym.envs.llm.serving.memory import memory_of
 from archgym.envs.llm.serving.records import Deployment, Pool, Requests
 from archgym.envs.llm.serving.simulator import simulate
 from archgym.errors import InvalidValueError, UnknownNameError
-from tests.envs.llm.serving.scenes import FLEET, SMALL, drawn, loop, serve
+from tests.envs.llm.serving.scenes import ENGINE, FLEET, SMALL, drawn, loop, serve
 
 H100 = Pool("dgx_h100")
 ONE = Requests.of([0.0], [100], [3])
@@ -240,3 +241,40 @@ def test_bad_engines_are_refused(spec: Any, message: str) -> None:
 def test_every_engine_serves() -> None:
     for name in engine_names():
         assert np.isfinite(serve(H100, drawn(10, 2), engine=load_engine(name)).finished_s).all()
+
+
+def test_a_latent_cache_is_as_small_as_published_on_every_gpu() -> None:
+    """DeepSeek-V3 caches 70,272 bytes a token in 16 bits (Zhao et al., ISCA 2025, table 1)."""
+    model, chip = load_model("deepseek_v3"), FLEET["dgx_h100"].device
+    engine = load_engine("vllm")
+    pools = [Pool("dgx_h100", tensor_parallel=n, weight_bits=8, block_size=1) for n in (1, 8)]
+    whole, shared = (memory_of(model, chip, engine, pool) for pool in pools)
+    assert whole.block == shared.block == 70_272
+    weights = model.parameters + 129280 * 7168 * 2  # embeddings have 16 bits
+    assert whole.weights == pytest.approx(weights, rel=0.002)
+    common = 61 * 7168 * (1536 + 512 + 64)  # every GPU has them
+    assert shared.weights == pytest.approx((whole.weights - common) / 8 + common, rel=0.003)
+
+
+def test_decoding_reads_the_latent_cache_whatever_the_parallelism() -> None:
+    """Between contexts that differ by 1,000 tokens lie their bytes by the bandwidth."""
+    model = load_model({"base": "deepseek_v3", "layers": 8, "experts": 0})
+    fleet = {"c": load_cluster({"base": "dgx_h100", "chip": {"base": "h100", "memory_gib": 800}})}
+    for tensor in (1, 8):
+        pool = Pool("c", tensor_parallel=tensor)
+        ends = []
+        for prompt in (1000, 2000):
+            served = simulate(
+                [Deployment(pool)], model, fleet, Requests.of([0.0], [prompt], [2]), ENGINE
+            )
+            ends.append(float(served.finished_s[0, 0] - served.first_token_s[0, 0]))
+        bandwidth = FLEET["dgx_h100"].device.memory_gb_per_s * 1e9 * ENGINE.decode_memory_share
+        assert ends[1] - ends[0] == pytest.approx(8 * 576 * 2 * 1000 / bandwidth, rel=1e-6)
+
+
+def test_leaping_gives_the_same_with_latent_attention() -> None:
+    model = load_model({"base": "deepseek_v3", "layers": 8, "experts": 0})
+    pool = Pool("dgx_h100", tensor_parallel=2, cache_blocks=200)
+    leapt, stepped = (serve(pool, drawn(60, 20), model, leaps=leaps) for leaps in (True, False))
+    assert leapt.preemptions.sum() > 0
+    assert (leapt.finished_s == stepped.finished_s).all()
