@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -18,13 +21,14 @@ from numpy.typing import NDArray
 
 from archgym.envs.cpu.traces.program import LOAD, MODIFY, STORE, Program
 from archgym.errors import TraceError
-from archgym.reading.files import meant_file
+from archgym.reading.files import meant_file, opened
 
 __all__ = ["ENDINGS", "read_champsim", "write_champsim"]
 
 ENDINGS: Final = (".champsimtrace", ".champsim")
 _COMPRESSED: Final = (".xz", ".gz")
 _MAX_RECORDS: Final = 200_000_000
+_MAX_WHOLE: Final = 16_000_000  # some gigabytes of memory while they are read
 _CHUNK: Final = 1 << 16
 _ADDRESS: Final = (1 << 62) - 1
 
@@ -48,29 +52,51 @@ def read_champsim(path: Path, name: str, instructions: int | None = None) -> Pro
     An instruction's length is taken as the distance to the one that follows it when it is not a
     taken branch, if that is at most 15 bytes; sizes of accesses are taken as 1.
 
+    Args:
+        path: the file.
+        name: of the stream.
+        instructions: how many are read, up to 200 million; all if None, up to 16 million.
+
     Raises:
-        TraceError: if the file is missing or damaged, or holds no record.
+        TraceError: if the file is missing, damaged or too long, or holds no record.
     """
     if not path.exists():
         raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
-    most = _MAX_RECORDS if instructions is None else instructions
-    parts: list[NDArray[np.void]] = []
-    count = 0
+    most = _MAX_WHOLE + 1 if instructions is None else min(instructions, _MAX_RECORDS)
     try:
-        with _opened(path, "rb") as file:
-            while count < most:
-                text = _whole_chunk(file, min(_CHUNK, most - count) * RECORD.itemsize)
-                if not text:
-                    break
-                if len(text) % RECORD.itemsize:
-                    raise TraceError(f"{path}: the last record is cut off; records have 64 bytes")
-                parts.append(np.frombuffer(text, RECORD))
-                count += len(parts[-1])
-    except (OSError, EOFError, lzma.LZMAError) as error:
+        parts = list(_records(path, most))
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise TraceError(f"{path}: cannot read the trace: {error}") from error
+    count = sum(len(part) for part in parts)
     if not count:
         raise TraceError(f"{path}: the trace is empty: it holds no record")
+    if instructions is None and count > _MAX_WHOLE:
+        raise TraceError(
+            f"{path}: the trace holds more than {_MAX_WHOLE} instructions: say how many of its "
+            f"first ones are read, as {{'file': {path.name!r}, 'instructions': 1000000}}"
+        )
     return _program(np.concatenate(parts), name)
+
+
+def _records(path: Path, most: int) -> Iterator[NDArray[np.void]]:
+    """The first records of a trace, in parts."""
+    with ExitStack() as stack:
+        file: IO[bytes] = stack.enter_context(opened(path))
+        if path.suffix in _COMPRESSED:
+            unpack = lzma.open if path.suffix == ".xz" else gzip.open
+            file = stack.enter_context(cast(IO[bytes], unpack(file)))
+        while most > 0:
+            text = _whole_chunk(file, min(_CHUNK, most) * RECORD.itemsize)
+            if not text:
+                return
+            if len(text) % RECORD.itemsize:
+                raise TraceError(f"{path}: the last record is cut off; records have 64 bytes")
+            part = np.frombuffer(text, RECORD)
+            # A few packed bytes can stand for gigabytes of zeros.
+            if not part["ip"].any():
+                raise TraceError(f"{path}: {len(part)} records in a row have no address")
+            most -= len(part)
+            yield part
 
 
 def write_champsim(program: Program, path: Path) -> Path:
@@ -91,17 +117,17 @@ def write_champsim(program: Program, path: Path) -> Path:
         place = np.arange(len(owner)) - np.searchsorted(owner, owner)
         fits = place < RECORD[column].shape[0]
         records[column][owner[fits], place[fits]] = program.data_address[chosen][fits]
-    with _opened(path, "wb") as file:
+    with _packed(path) as file:
         file.write(records.tobytes())
     return path
 
 
-def _opened(path: Path, mode: str) -> IO[bytes]:
+def _packed(path: Path) -> IO[bytes]:
     if path.suffix == ".xz":
-        return cast(IO[bytes], lzma.open(path, mode))
+        return lzma.open(path, "wb")
     if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, mode))
-    return cast(IO[bytes], path.open(mode))
+        return cast(IO[bytes], gzip.open(path, "wb"))
+    return path.open("wb")
 
 
 def _whole_chunk(file: IO[bytes], size: int) -> bytes:

@@ -19,7 +19,7 @@ import numpy as np
 
 from archgym.envs.soc.simulation.layout import MemoryCosts
 
-__all__ = ["KINDS", "SOURCE", "Blocks", "blocks", "memory_costs"]
+__all__ = ["KINDS", "SOURCE", "Blocks", "blocks", "largest_memory_b", "memory_costs"]
 
 KINDS: Final = ("sram", "dram")
 SOURCE: Final = (
@@ -107,6 +107,11 @@ def memory_costs() -> MemoryCosts:
     energy = 1e-9 * memory["energy_scale"] / memory["access_b"]
     area = 1e-6 * memory["area_scale"]
     return MemoryCosts(memory["block_b"], tables[0] * energy, tables[1] * energy, tables[2] * area)
+
+
+def largest_memory_b() -> float:
+    """Size of the largest memory of which :func:`memory_costs` are known, bytes."""
+    return float(_data()["memory"]["block_b"] * _LARGEST)
 
 
 @cache

@@ -20,7 +20,8 @@ INPUT: Final = "input"
 OUTPUT: Final = "output"
 MAX_TASKS: Final = 64
 _LIMIT_BYTES: Final = 1 << 20
-_LARGEST: Final = 1e18
+_SMALLEST, _LARGEST = 1e-6, 1e15
+_BLOCKS: Final = ("core", "memory", "bus")
 _KEYS: Final = ("name", "doc", "source", "licence", "alias", "latency_budget_ms", "tasks", "data")
 _TASK_KEYS: Final = ("alias", "operations", "iterations", "accelerator")
 _ACCELERATOR_KEYS: Final = ("cycles", "energy_fj", "area_um2")
@@ -131,7 +132,7 @@ def parse_graph(text: str, place: str) -> TaskGraph:
     """
     try:
         file = checked_json(text, _File)
-        keys = json.loads(text)
+        keys = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
         raise InvalidValueError(f"task graph {place}: {error}") from None
     _check_keys(keys, place)
@@ -148,6 +149,16 @@ def parse_graph(text: str, place: str) -> TaskGraph:
     _check_data(graph, place)
     _check_order(graph, place)
     return graph
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, in which no key is given twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r:.60} is given twice")
+    return found
 
 
 def _check_keys(data: Any, place: str) -> None:
@@ -175,21 +186,29 @@ def _check_values(file: _File, place: str) -> None:
         good = name.isascii() and name.isidentifier() and name == name.lower() and len(name) <= 40
         if not good or name in (INPUT, OUTPUT):
             raise refuse("name", name, "it must be lower-case letters, digits and _, at most 40")
+        if name.rstrip("0123456789") in _BLOCKS:
+            raise refuse("name", name, "which is that of a block of the system")
     if not 1 <= len(file.tasks) <= MAX_TASKS:
         raise refuse("tasks", len(file.tasks), f"a graph has 1 to {MAX_TASKS} tasks")
-    numbers: dict[str, float] = {"latency_budget_ms": file.latency_budget_ms}
     for name, task in file.tasks.items():
         if not 1 <= task.iterations <= 1 << 40:
             raise refuse(f"iterations of {name}", task.iterations, "it must be 1 to 2^40")
-        numbers[f"operations of {name}"] = task.operations
+    for field, value in _numbers(file).items():
+        if not _SMALLEST <= value <= _LARGEST:
+            raise refuse(field, value, "it must be from 1e-6 to 1e15")
+
+
+def _numbers(file: _File) -> dict[str, float]:
+    """All numbers that may be fractions, by what messages call them."""
+    found: dict[str, float] = {"latency_budget_ms": file.latency_budget_ms}
+    for name, task in file.tasks.items():
+        found[f"operations of {name}"] = task.operations
         if task.accelerator is not None:
             for field in _ACCELERATOR_KEYS:
-                numbers[f"{field} of {name}"] = getattr(task.accelerator, field)
+                found[f"{field} of {name}"] = getattr(task.accelerator, field)
     for producer, consumer, size in file.data:
-        numbers[f"data from {producer} to {consumer}"] = size
-    for field, value in numbers.items():
-        if not 0 < value <= _LARGEST:
-            raise refuse(field, value, "it must be above 0, at most 1e18")
+        found[f"data from {producer} to {consumer}"] = size
+    return found
 
 
 def _check_data(graph: TaskGraph, place: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from archgym.envs.soc.blocks.costs import blocks
+from archgym.envs.soc.blocks.costs import blocks, largest_memory_b
 from archgym.envs.soc.graphs.task_graph import (
     INPUT,
     MAX_TASKS,
@@ -139,7 +139,25 @@ def load_workload(spec: WorkloadSpec) -> Workload:
     if sum(len(graph.tasks) for graph in found) > MAX_TASKS:
         raise InvalidValueError(f"workload: its graphs have more than {MAX_TASKS} tasks together")
     label = spec if isinstance(spec, str) and spec in _TOGETHER else "+".join(names)
-    return Workload(label, found)
+    workload = Workload(label, found)
+    _check_together(workload)
+    return workload
+
+
+def _check_together(workload: Workload) -> None:
+    """Tasks differ in their names, and one memory can hold all data."""
+    if len(workload.tasks) < sum(len(graph.tasks) for graph in workload.graphs):
+        raise InvalidValueError(
+            f"workload {workload.name}: tasks of two graphs are called the same once the names of "
+            "their graphs are put before them; rename a graph"
+        )
+    needed = sum(size for graph in workload.graphs for _, _, size in graph.data)
+    largest = largest_memory_b()
+    if needed > largest:
+        raise InvalidValueError(
+            f"workload {workload.name}: its data are {needed:.4g} bytes together; the costs of "
+            f"memories are known up to {largest:.4g} bytes"
+        )
 
 
 def _graph(spec: object) -> TaskGraph:

@@ -171,6 +171,9 @@ def test_graphs_together_share_a_system() -> None:
         ({"tasks": {"Bad Name": {"operations": 1.0}}}, "lower-case"),
         ({"tasks": {}}, "1 to 64 tasks"),
         ({"tasks": 3}, "allowed is a mapping"),
+        ({"tasks": {"core0": {"operations": 1.0}}}, "that of a block"),
+        ({"tasks": {**GRAPH["tasks"], "left": {"operations": 1e-300}}}, "from 1e-6 to 1e15"),
+        ({"data": [*GRAPH["data"][:-1], ["right", "output", 1e14]]}, r"up to 4\.194e\+09 bytes"),
     ],
 )
 def test_bad_graphs_are_refused_with_their_place(
@@ -178,6 +181,23 @@ def test_bad_graphs_are_refused_with_their_place(
 ) -> None:
     with pytest.raises((InvalidValueError, UnknownNameError), match=message):
         made(workload=file_of(tmp_path, {**GRAPH, **change}))
+
+
+def test_a_task_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(GRAPH).replace('"left": {', '"first": {', 1), encoding="utf-8")
+    with pytest.raises(InvalidValueError, match="'first' is given twice"):
+        made(workload=str(path))
+
+
+def test_graphs_whose_tasks_have_one_name_together_are_refused(tmp_path: Path) -> None:
+    paths = []
+    for name, first in (("a", "b_c"), ("a_b", "c")):
+        text = json.dumps({**GRAPH, "name": name}).replace('"first"', f'"{first}"')
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidValueError, match="tasks of two graphs"):
+        made(workload={"graphs": [str(path) for path in paths]})
 
 
 def test_bad_arguments_are_refused() -> None:

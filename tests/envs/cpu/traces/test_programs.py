@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 import shutil
 import time
 from dataclasses import fields
@@ -77,6 +78,38 @@ class TestFormats:
         assert program.data_instruction.tolist() == [0, 0, 2]
         assert program.data_kind.tolist() == [MODIFY, LOAD, STORE]
         assert program.data_address.tolist() == [0x5000, 0x6000, 0x7000]
+
+    def test_a_small_file_that_unpacks_to_gigabytes_is_refused(self, tmp_path: Path) -> None:
+        zeros = lzma.compress(bytes(1 << 24), preset=0)
+        path = tmp_path / "zeros.champsimtrace.xz"
+        path.write_bytes(zeros * 400)
+        with pytest.raises(TraceError, match="65536 records in a row have no address"):
+            read_champsim(path, "zeros")
+
+    def test_a_long_trace_needs_a_number_of_instructions(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("archgym.envs.cpu.traces.champsim_format._MAX_WHOLE", 1000)
+        path = tmp_path / "long.champsimtrace.gz"
+        write_champsim(load_program({"recorded": "zstd", "instructions": 1001}), path)
+        with pytest.raises(TraceError, match="more than 1000 instructions: say how many"):
+            read_champsim(path, "long")
+        assert len(read_champsim(path, "long", 1000)) == 1000
+
+    def test_a_damaged_champsim_trace_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "damaged.champsimtrace.gz"
+        write_champsim(load_program({"recorded": "zstd", "instructions": 3000}), path)
+        content = bytearray(path.read_bytes())
+        content[15:40] = bytes([255]) * 25
+        path.write_bytes(content)
+        with pytest.raises(TraceError, match="cannot read the trace"):
+            read_champsim(path, "damaged")
+
+    def test_a_pipe_is_no_trace(self, tmp_path: Path) -> None:
+        path = tmp_path / "pipe.champsimtrace"
+        os.mkfifo(path)
+        with pytest.raises(TraceError, match="a pipe or a device, not a file"):
+            read_champsim(path, "pipe")
 
     @pytest.mark.parametrize("length", [10, 100])
     def test_a_cut_champsim_trace_is_refused(self, tmp_path: Path, length: int) -> None:
