@@ -17,21 +17,24 @@ from archgym.space import DesignSpace, Permutation
 _MAX_FIXED = 32
 """Up to so many levels, a column has the same numbered values in every list of designs."""
 _FAR = 1e9
-"""Distance of different values of an unordered column: they have nothing in common."""
+"""Distance of different values of an unordered column, and of an inactive one from all others: they
+have nothing in common."""
+INACTIVE = -1.0
+"""Coordinate of an inactive parameter."""
 
 
 def coordinates(space: DesignSpace, codes: Ints) -> Floats:
     """What the process sees of designs: a column a free parameter, shape (n, n_free).
 
-    Ordered parameters lie in [0, 1], 0.5 where they are inactive; unordered ones and permutations
-    are their level, -1 where they are inactive.
+    Ordered parameters lie in [0, 1]; unordered ones and permutations are their level. Inactive
+    ones are -1.
     """
     columns = []
     for position in space.free:
         parameter, column = space.parameters[position], codes[:, position]
         if parameter.ordered:
             place = (parameter.unit_interval(column) - 0.5) * parameter.size / (parameter.size - 1)
-            columns.append(np.where(column < 0, 0.5, place + 0.5))
+            columns.append(np.where(column < 0, INACTIVE, place + 0.5))
         else:
             columns.append(column.astype(np.float64))
     return np.stack(columns, axis=1)
@@ -78,6 +81,8 @@ class Columns:
 
     Attributes:
         ordered: which have distances between their values, permutations included.
+        inactive: number of the value that an inactive parameter has, -1 in columns whose values
+            have no fixed numbers, shape (n_columns,).
     """
 
     def __init__(
@@ -94,14 +99,13 @@ class Columns:
         for column, size in enumerate(sizes.tolist()):
             if 2 <= size <= _MAX_FIXED and column not in self._permutations:
                 levels = np.arange(size, dtype=np.float64)
-                if ordered[column]:
-                    self._fixed[column] = np.append(levels / (size - 1.0), 0.5)
-                else:
-                    self._fixed[column] = np.append(levels, -1.0)
+                places = levels / (size - 1.0) if ordered[column] else levels
+                self._fixed[column] = np.append(places, INACTIVE)
         self._few = np.array([values is not None for values in self._fixed], dtype=np.bool_)
         last = np.maximum(sizes, 2) - 1.0
         self._scale = np.where(ordered, last, 1.0)[self._few]
         self._inactive = sizes[self._few]
+        self.inactive = np.where(self._few, sizes, -1)
         self._square: LevelPairs | None = None
 
     @classmethod
@@ -136,7 +140,9 @@ class Columns:
                 distances.append(order_distance(self._permutations[column], a, b).ravel())
                 continue
             apart = np.abs(a[:, None] - b)
-            distances.append((apart if ordered else np.where(apart > 0, _FAR, 0.0)).ravel())
+            on = a[:, None] > 0.5 * INACTIVE, b > 0.5 * INACTIVE
+            far = (on[0] != on[1]) if ordered else apart > 0
+            distances.append(np.where(far, _FAR, apart).ravel())
         counts = [len(apart) for apart in distances]
         pairs = LevelPairs(
             np.concatenate(distances),
