@@ -13,6 +13,9 @@ of the designs first, at a sixth of the price, and what passes is tried on all, 
 the posterior stays as it is: delayed acceptance (Christen and Fox, Markov Chain Monte Carlo Using
 an Approximation, Journal of Computational and Graphical Statistics, 2005).
 
+What an inactive parameter counts as is drawn too: often a parameter that is off acts as one of its
+values does, such as the least, or as none of them. All values of its column are alike likely.
+
 SciPy and numba are imported when a walk is made, not with this module.
 """
 
@@ -40,8 +43,8 @@ _REDRAWN = (2, 3, 4)
 """Sizes of sets that are drawn anew."""
 _SWAP, _FLIP, _REDRAW = 0.5, 0.8, 0.9
 """Cumulative odds of the moves; the rest exchanges parameters between two components."""
-_MEMORY, _EVERY = 20, 2
-"""States of the walk that count, the latest one of every so many calls."""
+_MEMORY = 10
+"""States of the walk, the latest one of each call, that count."""
 _MAX_STEPS, _WORK = 150, 3e6
 """Steps a call, and squared number of designs times steps."""
 _FEW = 120
@@ -57,6 +60,9 @@ class Interactions:
         inactive: number of the value that stands for an inactive parameter, -1 where there is no
             such value, shape (n_columns,); n_columns is in :attr:`columns`.
         rng: the only source of randomness.
+
+    Attributes:
+        counts_as: number of the value that an inactive parameter is treated as, shape (n_columns,).
     """
 
     columns = range(_LARGEST + 1, 65)
@@ -76,7 +82,6 @@ class Interactions:
         members = [self._drawn() for _ in range(min(self._n, _MAX_COMPONENTS))]
         self._members = np.array(members)
         self._states: list[Bools] = []
-        self._calls = 0
         self._terms: Any = None
 
     def seen_as(self, index: Ints) -> Ints:
@@ -119,10 +124,8 @@ class Interactions:
                 whole.take()
             half.take()
             members[changed] = sets
-        self._calls += 1
-        if self._calls % _EVERY == 0 or not self._states:
-            self._states = [*self._states[1 - _MEMORY :], members.copy()]
-            self._terms = None
+        self._states = [*self._states[1 - _MEMORY :], members.copy()]
+        self._terms = None
 
     def terms(self) -> Any:
         """Mean covariance of the latest states: sets with weights that add up to 1."""
@@ -138,7 +141,7 @@ class Interactions:
             return
         column = int(off[self._rng.integers(len(off))])
         own = int(self._inactive[column])
-        value = int(self._rng.integers(own))
+        value = int(self._rng.integers(len(tables[column]) - 1))
         value += value >= self.counts_as[column]
         rows = np.flatnonzero(self._members[:, column]).tolist()
         before = alike[column].copy()

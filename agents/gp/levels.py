@@ -17,10 +17,11 @@ from archgym.space import DesignSpace, Permutation
 _MAX_FIXED = 32
 """Up to so many levels, a column has the same numbered values in every list of designs."""
 _FAR = 1e9
-"""Distance of different values of an unordered column, and of an inactive one from all others: they
-have nothing in common."""
+"""Distance of different values of an unordered column: they have nothing in common."""
 INACTIVE = -1.0
 """Coordinate of an inactive parameter."""
+_MIDDLE = 0.5
+"""Where inactive parameters lie among the values of an ordered column."""
 
 
 def coordinates(space: DesignSpace, codes: Ints) -> Floats:
@@ -74,6 +75,10 @@ class LevelPairs:
 class Columns:
     """The columns of coordinates.
 
+    Of an ordered column, inactive parameters have a value of their own in the middle of the others;
+    one more value is far from all of them, for those who know better
+    (:mod:`archgym.agents.gp.interactions`).
+
     Args:
         ordered: which are distances, shape (n_columns,).
         sizes: levels of each, 0 for very many; without it, all have very many.
@@ -99,8 +104,10 @@ class Columns:
         for column, size in enumerate(sizes.tolist()):
             if 2 <= size <= _MAX_FIXED and column not in self._permutations:
                 levels = np.arange(size, dtype=np.float64)
-                places = levels / (size - 1.0) if ordered[column] else levels
-                self._fixed[column] = np.append(places, INACTIVE)
+                if ordered[column]:
+                    self._fixed[column] = np.append(levels / (size - 1.0), [_MIDDLE, _FAR])
+                else:
+                    self._fixed[column] = np.append(levels, INACTIVE)
         self._few = np.array([values is not None for values in self._fixed], dtype=np.bool_)
         last = np.maximum(sizes, 2) - 1.0
         self._scale = np.where(ordered, last, 1.0)[self._few]
@@ -126,7 +133,10 @@ class Columns:
         index[:, self._few] = np.where(regular, nearest, self._inactive)
         values = list(self._fixed)
         for column in np.flatnonzero(~self._few).tolist():
-            values[column], index[:, column] = np.unique(x[:, column], return_inverse=True)
+            seen = x[:, column]
+            if self.ordered[column] and column not in self._permutations:
+                seen = np.where(seen < 0.5 * INACTIVE, _MIDDLE, seen)
+            values[column], index[:, column] = np.unique(seen, return_inverse=True)
         return Leveled([v for v in values if v is not None], index)
 
     def pairs(self, first: Leveled, second: Leveled) -> LevelPairs:
@@ -140,9 +150,7 @@ class Columns:
                 distances.append(order_distance(self._permutations[column], a, b).ravel())
                 continue
             apart = np.abs(a[:, None] - b)
-            on = a[:, None] > 0.5 * INACTIVE, b > 0.5 * INACTIVE
-            far = (on[0] != on[1]) if ordered else apart > 0
-            distances.append(np.where(far, _FAR, apart).ravel())
+            distances.append((apart if ordered else np.where(apart > 0, _FAR, 0.0)).ravel())
         counts = [len(apart) for apart in distances]
         pairs = LevelPairs(
             np.concatenate(distances),
