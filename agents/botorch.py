@@ -198,12 +198,8 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
         return self._unseen.sift(moved[within].concatenate(self.space.sample(n, self.rng)))
 
     def _coordinates(self, codes: Ints) -> Floats:
-        """As :func:`coordinates`, but a permutation has a column for each item's position.
-
-        Inactive ordered parameters are in the middle of their range.
-        """
+        """As :func:`coordinates`, but a permutation has a column for each item's position."""
         columns = coordinates(self.space, codes)[:, self._column_of]
-        columns[self._ordered & (columns < 0)] = 0.5
         for column, position in enumerate(self.space.free):
             own = np.flatnonzero(self._column_of == column)
             if len(own) > 1:

@@ -7,7 +7,7 @@ import numpy as np
 from archgym.agents.common.arrays import Floats
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import NUGGET, Interactions
-from archgym.agents.gp.levels import Columns, Leveled
+from archgym.agents.gp.levels import Columns
 
 _FEW = 100
 """Designs up to which the walk over sets of parameters goes on though their sum is not in use;
@@ -50,7 +50,7 @@ class AdditiveProcess(GaussianProcess):
         before = self.tuned_at
         super().tune(x, y, known_noise)
         if self.additive or len(y) < _FEW or self.tuned_at != before:
-            self._interactions.walk(*self.alike(x), y)
+            self._interactions.walk(self.alike(x, x), y)
         if self.tuned_at != before:
             self.additive = False
             as_product = self.fit(x, y, known_noise)
@@ -67,12 +67,6 @@ class AdditiveProcess(GaussianProcess):
         if not self.additive:
             return super().correlation(a, b)
         return self._sum(a, b, self._interactions.terms(), np.ones(a.shape[1]))
-
-    def _split(self, x: Floats) -> Leveled:
-        designs = super()._split(x)
-        if not self.additive:
-            return designs
-        return Leveled(designs.values, self._interactions.seen_as(designs.index))
 
     def _covariance(self, x: Floats) -> Floats:
         if not self.additive:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.agents.common.arrays import Floats, Ints
-from archgym.agents.gp.levels import Columns, Leveled, LevelPairs
+from archgym.agents.gp.levels import Columns, LevelPairs
 
 _PRIORS = np.array([(-0.8, 0.7, -8.0, 6.0), (-1.0, 0.8, -4.0, 2.5), (-9.0, 2.0, -14.0, -1.5)])
 """Centre and scale of the prior, and bounds (columns): of the logit of a sensitivity, of the
@@ -132,18 +132,16 @@ class GaussianProcess:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
         return self._sum(a, b, self._all, self.sensitivity)
 
-    def alike(self, x: Floats) -> tuple[Ints, list[NDArray[np.float32]]]:
-        """How alike the values of coordinates are, sensitivity apart.
-
-        Returns:
-            The number of each value, shape (n, n_columns), and for each column how alike its
-            values are, shape (n_values, n_values).
-        """
-        designs = self._columns.split(x)
-        pairs = self._columns.pairs(designs, designs)
-        alike = self._matern(pairs, np.exp(self._theta[self._n : -1]))[0].astype(np.float32)
-        tables = np.split(alike, pairs.starts[1:-1])
-        return designs.index, [t.reshape(-1, w) for t, w in zip(tables, pairs.widths, strict=True)]
+    def alike(self, a: Floats, b: Floats) -> NDArray[np.float32]:
+        """How alike coordinates are by column, sensitivity apart, (n_columns, len(a), len(b))."""
+        first, second = self._columns.split(a), self._columns.split(b)
+        pairs = self._columns.pairs(first, second)
+        tables = self._matern(pairs, np.exp(self._theta[self._n : -1]))[0].astype(np.float32)
+        alike = np.empty((self._n, len(a), len(b)), dtype=np.float32)
+        for i, width in enumerate(pairs.widths.tolist()):
+            table = tables[pairs.starts[i] : pairs.starts[i + 1]].reshape(-1, width)
+            table.take(second.index[:, i], axis=1).take(first.index[:, i], axis=0, out=alike[i])
+        return alike
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the signal, each of shape (n,)."""
@@ -173,8 +171,8 @@ class GaussianProcess:
         self, a: Floats, b: Floats, terms: Any, sensitivity: Floats, *, lower: bool = False
     ) -> Floats:
         """Sum of products of the factors of columns, shape (len(a), len(b))."""
-        first = self._split(a)
-        second = first if b is a else self._split(b)
+        first = self._columns.split(a)
+        second = first if b is a else self._columns.split(b)
         pairs = self._columns.pairs(first, second)
         alike, _, _ = self._matern(pairs, np.exp(self._theta[self._n : -1]))
         factors = 1.0 - sensitivity[pairs.column] * (1.0 - alike)
@@ -183,10 +181,6 @@ class GaussianProcess:
                 first.index, second.index, pairs, factors, terms, lower=lower
             )
         )
-
-    def _split(self, x: Floats) -> Leveled:
-        """Numbers of the values of coordinates."""
-        return self._columns.split(x)
 
     def _matern(self, pairs: LevelPairs, lengths: Floats) -> tuple[Floats, Floats, Floats]:
         """Of each pair of values: how alike they are, the distance in lengths, its decay."""

@@ -13,22 +13,18 @@ of the designs first, at a sixth of the price, and what passes is tried on all, 
 the posterior stays as it is: delayed acceptance (Christen and Fox, Markov Chain Monte Carlo Using
 an Approximation, Journal of Computational and Graphical Statistics, 2005).
 
-What an inactive parameter counts as is drawn too: often a parameter that is off acts as one of its
-values does, such as the least, or as none of them. All values of its column are alike likely.
-
 SciPy and numba are imported when a walk is made, not with this module.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.agents.common.arrays import Bools, Floats, Ints
+from archgym.agents.common.arrays import Bools, Floats
 from archgym.agents.common.targets import standardised
 
 Singles = NDArray[np.float32]
@@ -57,55 +53,37 @@ class Interactions:
     Sets may be the same, which makes the weight of a component.
 
     Args:
-        inactive: number of the value that stands for an inactive parameter, -1 where there is no
-            such value, shape (n_columns,); n_columns is in :attr:`columns`.
+        n_columns: how many parameters there are, in :attr:`columns`.
         rng: the only source of randomness.
-
-    Attributes:
-        counts_as: number of the value that an inactive parameter is treated as, shape (n_columns,).
     """
 
     columns = range(_LARGEST + 1, 65)
     """Numbers of parameters for which it is made: more than a set has, and not so many that
     how alike designs are in each does not fit in memory."""
 
-    def __init__(self, inactive: Ints, rng: np.random.Generator) -> None:
+    def __init__(self, n_columns: int, rng: np.random.Generator) -> None:
         from scipy import linalg
 
         from archgym.agents.gp.kernels import Terms
 
         self._lapack: Any = linalg.lapack
         self._make_terms = Terms
-        self._rng, self._n = rng, len(inactive)
-        self._inactive = inactive
-        self.counts_as = inactive.copy()
-        members = [self._drawn() for _ in range(min(self._n, _MAX_COMPONENTS))]
+        self._rng, self._n = rng, n_columns
+        members = [self._drawn() for _ in range(min(n_columns, _MAX_COMPONENTS))]
         self._members = np.array(members)
         self._states: list[Bools] = []
         self._terms: Any = None
 
-    def seen_as(self, index: Ints) -> Ints:
-        """Numbers of values, inactive ones replaced by what they count as, shape (n, n_columns)."""
-        return np.where(index == self._inactive, self.counts_as, index)
-
-    def walk(self, index: Ints, tables: Sequence[Singles], y: Floats) -> None:
+    def walk(self, alike: Singles, y: Floats) -> None:
         """Some steps, the fewer the more designs there are.
 
         Args:
-            index: number of the value of each design in each column, shape (n, n_columns).
-            tables: how alike the values of each column are, shape (n_values, n_values) each.
-            y: targets of the designs, shape (n,).
+            alike: how alike designs are in each parameter, shape (n_columns, n, n).
+            y: their targets, shape (n,).
         """
         y, _ = standardised(y)
         members, count = self._members, len(self._members)
-        alike = np.array(
-            [
-                table.take(values, axis=0).take(values, axis=1)
-                for table, values in zip(tables, self.seen_as(index).T, strict=True)
-            ]
-        )
         whole = _Sum(self._lapack, alike, y, members)
-        self._recount(index, tables, alike, whole)
         half = whole
         if len(y) > _FEW:
             alike = np.ascontiguousarray(alike[:, ::2, ::2])
@@ -133,27 +111,6 @@ class Interactions:
             sets, counts = np.unique(np.concatenate(self._states), axis=0, return_counts=True)
             self._terms = self._make_terms(sets, counts / counts.sum())
         return self._terms
-
-    def _recount(self, index: Ints, tables: Sequence[Singles], alike: Singles, total: _Sum) -> None:
-        """One step over what an inactive parameter counts as; changes ``alike`` too."""
-        off = np.flatnonzero((index == self._inactive).any(axis=0))
-        if not len(off):
-            return
-        column = int(off[self._rng.integers(len(off))])
-        own = int(self._inactive[column])
-        value = int(self._rng.integers(len(tables[column]) - 1))
-        value += value >= self.counts_as[column]
-        rows = np.flatnonzero(self._members[:, column]).tolist()
-        before = alike[column].copy()
-        values = np.where(index[:, column] == own, value, index[:, column])
-        alike[column] = tables[column].take(values, axis=0).take(values, axis=1)
-        gain = total.gain(rows, self._members[rows]) if rows else 0.0
-        if math.log(self._rng.random()) < gain:
-            self.counts_as[column] = value
-            if rows:
-                total.take()
-        else:
-            alike[column] = before
 
     def _drawn(self) -> Bools:
         """A random set."""
@@ -217,7 +174,7 @@ class _Sum:
         self._now = self._log_likelihood(self._total)
         self._next: Any = None
 
-    def gain(self, rows: Sequence[int], sets: Sequence[Bools]) -> float:
+    def gain(self, rows: list[int], sets: list[Bools]) -> float:
         """Of log likelihood, if some components became others."""
         news = [self._product(one) for one in sets]
         total = self._total - self._parts[rows[0]]

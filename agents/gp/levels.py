@@ -18,24 +18,20 @@ _MAX_FIXED = 32
 """Up to so many levels, a column has the same numbered values in every list of designs."""
 _FAR = 1e9
 """Distance of different values of an unordered column: they have nothing in common."""
-INACTIVE = -1.0
-"""Coordinate of an inactive parameter."""
-_MIDDLE = 0.5
-"""Where inactive parameters lie among the values of an ordered column."""
 
 
 def coordinates(space: DesignSpace, codes: Ints) -> Floats:
     """What the process sees of designs: a column a free parameter, shape (n, n_free).
 
-    Ordered parameters lie in [0, 1]; unordered ones and permutations are their level. Inactive
-    ones are -1.
+    Ordered parameters lie in [0, 1], 0.5 where they are inactive; unordered ones and permutations
+    are their level, -1 where they are inactive.
     """
     columns = []
     for position in space.free:
         parameter, column = space.parameters[position], codes[:, position]
         if parameter.ordered:
             place = (parameter.unit_interval(column) - 0.5) * parameter.size / (parameter.size - 1)
-            columns.append(np.where(column < 0, INACTIVE, place + 0.5))
+            columns.append(np.where(column < 0, 0.5, place + 0.5))
         else:
             columns.append(column.astype(np.float64))
     return np.stack(columns, axis=1)
@@ -75,10 +71,6 @@ class LevelPairs:
 class Columns:
     """The columns of coordinates.
 
-    Of an ordered column, inactive parameters have a value of their own in the middle of the others;
-    one more value is far from all of them, for those who know better
-    (:mod:`archgym.agents.gp.interactions`).
-
     Args:
         ordered: which are distances, shape (n_columns,).
         sizes: levels of each, 0 for very many; without it, all have very many.
@@ -86,8 +78,6 @@ class Columns:
 
     Attributes:
         ordered: which have distances between their values, permutations included.
-        inactive: number of the value that an inactive parameter has, -1 in columns whose values
-            have no fixed numbers, shape (n_columns,).
     """
 
     def __init__(
@@ -105,14 +95,13 @@ class Columns:
             if 2 <= size <= _MAX_FIXED and column not in self._permutations:
                 levels = np.arange(size, dtype=np.float64)
                 if ordered[column]:
-                    self._fixed[column] = np.append(levels / (size - 1.0), [_MIDDLE, _FAR])
+                    self._fixed[column] = np.append(levels / (size - 1.0), 0.5)
                 else:
-                    self._fixed[column] = np.append(levels, INACTIVE)
+                    self._fixed[column] = np.append(levels, -1.0)
         self._few = np.array([values is not None for values in self._fixed], dtype=np.bool_)
         last = np.maximum(sizes, 2) - 1.0
         self._scale = np.where(ordered, last, 1.0)[self._few]
         self._inactive = sizes[self._few]
-        self.inactive = np.where(self._few, sizes, -1)
         self._square: LevelPairs | None = None
 
     @classmethod
@@ -133,10 +122,7 @@ class Columns:
         index[:, self._few] = np.where(regular, nearest, self._inactive)
         values = list(self._fixed)
         for column in np.flatnonzero(~self._few).tolist():
-            seen = x[:, column]
-            if self.ordered[column] and column not in self._permutations:
-                seen = np.where(seen < 0.5 * INACTIVE, _MIDDLE, seen)
-            values[column], index[:, column] = np.unique(seen, return_inverse=True)
+            values[column], index[:, column] = np.unique(x[:, column], return_inverse=True)
         return Leveled([v for v in values if v is not None], index)
 
     def pairs(self, first: Leveled, second: Leveled) -> LevelPairs:

@@ -210,5 +210,5 @@ class Models:
         rng = self._rng if self._n_models > 1 else None
         if not additive:
             return [GaussianProcess(self._columns, rng) for _ in range(self._n_models)]
-        interactions = Interactions(self._columns.inactive, self._rng)
+        interactions = Interactions(len(self._space.free), self._rng)
         return [AdditiveProcess(self._columns, rng, interactions) for _ in range(self._n_models)]

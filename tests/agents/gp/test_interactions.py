@@ -19,9 +19,6 @@ Array = np.ndarray[Any, Any]
 COLUMNS = 8
 GROUPS = ((0, 1, 2), (3, 4, 5), (1, 6))
 """Of the columns that act together in the landscapes here; column 7 is dead."""
-NEVER_INACTIVE = np.full(COLUMNS, -1)
-TABLES = [np.eye(3, dtype=np.float32)] * COLUMNS
-"""How alike the levels of each column are."""
 
 
 def points(n: int, seed: int) -> Array:
@@ -38,6 +35,10 @@ def landscape(x: Array) -> Array:
     return total
 
 
+def alike(a: Array, b: Array) -> Array:
+    return np.asarray(a.T[:, :, None] == b.T[:, None, :], dtype=np.float32)
+
+
 def correlation(interactions: Interactions, alike: Array) -> Array:
     """The sum over the sets, by definition."""
     terms = interactions.terms()
@@ -48,10 +49,10 @@ def correlation(interactions: Interactions, alike: Array) -> Array:
 
 
 def walked(seed: int = 0, n: int = 160, calls: int = 12) -> Interactions:
-    interactions = Interactions(NEVER_INACTIVE, np.random.default_rng(seed))
+    interactions = Interactions(COLUMNS, np.random.default_rng(seed))
     x = points(n, 1)
     for _ in range(calls):
-        interactions.walk(x.astype(int), TABLES, landscape(x))
+        interactions.walk(alike(x, x), landscape(x))
     return interactions
 
 
@@ -81,9 +82,7 @@ def test_compiled_sum_is_that_of_the_definition() -> None:
     interactions = walked(calls=3)
     model = AdditiveProcess(columns, None, interactions)
     model.additive = True
-    index, tables = model.alike(np.concatenate([a, b]))
-    columns_of = zip(tables, index.T, strict=True)
-    near = np.array([table[i[:9, None], i[9:]] for table, i in columns_of]).astype(float)
+    near = model.alike(a, b).astype(float)
     assert model.correlation(a, b) == pytest.approx(correlation(interactions, near), abs=1e-6)
     model.additive = False
     factors = 1.0 - model.sensitivity[:, None, None] * (1.0 - near)
@@ -110,30 +109,6 @@ def test_it_learns_which_columns_act_together() -> None:
     assert share(7) < 0.1
 
 
-def test_it_learns_what_an_inactive_parameter_counts_as() -> None:
-    """Value 3 of columns 1 and 4 is that of inactive ones: as 2 there, a level of its own here."""
-    x = points(160, 1).astype(int)
-    rng = np.random.default_rng(3)
-    off = rng.random((2, len(x))) < 0.4
-    acts_as, seen = x.copy(), x.copy()
-    acts_as[off[0], 1] = 2
-    y = landscape(acts_as.astype(float)) + off[1] * rng.choice([-2.0, 2.0], 3)[x[:, 3]]
-    seen[off[0], 1], seen[off[1], 4] = 3, 3
-    inactive = NEVER_INACTIVE.copy()
-    inactive[[1, 4]] = 3
-    interactions = Interactions(inactive, np.random.default_rng(0))
-    assert (interactions.seen_as(seen) == seen).all()
-    tables = [np.eye(4, dtype=np.float32)] * COLUMNS
-    late = []
-    for _ in range(60):
-        interactions.walk(seen, tables, y)
-        late.append(interactions.counts_as[[1, 4]].tolist())
-    assert late[-30:].count([2, 3]) > 20
-    expected = np.where((np.arange(COLUMNS) == 1) & (seen == 3), 2, seen)
-    interactions.counts_as[[1, 4]] = 2, 3
-    assert (interactions.seen_as(seen) == expected).all()
-
-
 def test_the_same_seed_walks_the_same_way() -> None:
     some = np.random.default_rng(3).random((COLUMNS, 20, 20), dtype=np.float32)
     first, second, other = (correlation(walked(seed, calls=2), some) for seed in (4, 4, 6))
@@ -144,7 +119,7 @@ def test_the_same_seed_walks_the_same_way() -> None:
 def test_a_sum_of_components_is_predicted_better_than_by_the_product() -> None:
     x, test = points(120, 1), points(400, 2)
     unordered = Columns(np.zeros(COLUMNS, dtype=bool), np.full(COLUMNS, 3))
-    interactions = Interactions(NEVER_INACTIVE, np.random.default_rng(0))
+    interactions = Interactions(COLUMNS, np.random.default_rng(0))
     additive = AdditiveProcess(unordered, None, interactions)
     for _ in range(12):
         additive.tune(x, landscape(x))
@@ -164,7 +139,7 @@ def test_a_product_stays_a_product() -> None:
         return np.asarray(np.prod(1.0 + 0.8 * (x == 1), axis=1))
 
     unordered = Columns(np.zeros(COLUMNS, dtype=bool), np.full(COLUMNS, 3))
-    model = AdditiveProcess(unordered, None, Interactions(NEVER_INACTIVE, np.random.default_rng(0)))
+    model = AdditiveProcess(unordered, None, Interactions(COLUMNS, np.random.default_rng(0)))
     for _ in range(3):
         model.tune(x, joint(x))
     assert not model.additive
@@ -175,7 +150,7 @@ def test_a_product_stays_a_product() -> None:
 def test_equal_rows_and_equal_targets_are_survived() -> None:
     x = np.repeat(points(4, 0), 5, axis=0)
     unordered = Columns(np.zeros(COLUMNS, dtype=bool), np.full(COLUMNS, 3))
-    model = AdditiveProcess(unordered, None, Interactions(NEVER_INACTIVE, np.random.default_rng(0)))
+    model = AdditiveProcess(unordered, None, Interactions(COLUMNS, np.random.default_rng(0)))
     model.tune(x, np.zeros(20))
     model.fit(x, np.zeros(20))
     mean, deviation = model.predict(points(300, 1))

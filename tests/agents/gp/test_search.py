@@ -98,7 +98,7 @@ def test_coordinates_of_inactive_parameters_do_not_depend_on_what_they_would_be(
             {"on": True, "size": 5, "kind": "c", "share": 1.0},
         ]
     )
-    expected = [[0, -1, -1, 0], [1, 0, 0, 1], [1, 1, 2, 0.5]]
+    expected = [[0, 0.5, -1, 0], [1, 0, 0, 1], [1, 1, 2, 0.5]]
     assert coordinates(space, designs.codes) == pytest.approx(np.array(expected), abs=1e-4)
 
 
