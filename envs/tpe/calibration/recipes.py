@@ -65,7 +65,9 @@ class Recipe:
         target_ps: delay that synthesis aimed at, ps.
         pull: weight of typical proportions against one block.
         like: technologies whose proportions are typical, made before it; none for simple gates.
-        energies_of: shipped library whose energies it has; its own if empty.
+        energies_of: shipped library whose energies it has, but for the drive of operand lines,
+            which nothing asks for at a slow target: all their buffers are of the smallest size;
+            its own if empty.
     """
 
     title: str
@@ -232,7 +234,7 @@ def _source(recipe: Recipe, independent: int, own: int) -> str:
     words = [_FLOW.format(target=recipe.target_ps), f"blocks: {made}"]
     words.append(f"errors: of the {independent}, each left out of the fit")
     if recipe.energies_of:
-        words.append(f"energies of {recipe.energies_of}")
+        words.append(f"energies of {recipe.energies_of}, operand lines not driven for speed")
     return "; ".join([*words, _MADE_BY])
 
 
@@ -243,7 +245,7 @@ def _energies(library: str) -> dict[str, float]:
 
     energies = load_energies(library)
     names = [field.name for field in fields(energies) if field.name != "library"]
-    return {name: getattr(energies, name) for name in names}
+    return {name: getattr(energies, name) for name in names} | {"drive": 0.0}
 
 
 def _pe(row: dict[str, str]) -> PE:

@@ -9,7 +9,8 @@ root of what they drive together, so the drive grows with the geometric mean of 
 It falls with the depth of the tree behind, as ever fewer paths limit the clock; behind an encoder
 in the same stage, an adder or registers nothing of it is left.
 
-``DEPTH`` was fitted to netlists of 33 PEs in Nangate45 whose operand lines start at registers.
+``DEPTH`` was fitted to netlists of 33 PEs in Nangate45 whose operand lines start at registers;
+subsets of them give 0.66 to 0.98.
 What it costs, :attr:`archgym.envs.tpe.technology.energies.Energies.drive`, is a matter of the
 library: one that has its AND-OR gates in one size only, as IHP sg13g2, does little of it.
 """

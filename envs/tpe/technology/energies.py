@@ -74,7 +74,7 @@ class Energies:
         if not given and library in energy_names():
             return load_energies(library)
         every = [field.name for field in fields(cls) if field.name != "library"]
-        chosen = every if set(given) >= set(every) else _CELLS
+        chosen = _CELLS if set(given) <= set(_CELLS) else every
         for name in chosen:
             if name not in given:
                 raise InvalidValueError(

@@ -275,6 +275,8 @@ def test_energies_of_another_library() -> None:
     given = {f.name: float(i + 1) for i, f in enumerate(fields(Energies)[1:])}
     assert Energies.of("full", given) == Energies("full", **given)
     assert Energies.of("sg13g2", {}) == load_energies("sg13g2")
+    with pytest.raises(InvalidValueError, match="drive is missing"):
+        Energies.of("old", {name: value for name, value in given.items() if name != "drive"})
     with pytest.raises(InvalidValueError, match="register_data is missing"):
         Energies.of("other", {"gate": 1.0, "register_clock": 1.0, "leakage_nw_per_um2": 0.0})
     with pytest.raises(UnknownNameError, match="nangate45"):
