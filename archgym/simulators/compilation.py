@@ -13,6 +13,8 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import event as numba_events
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 from archgym.simulators.shipped import KeptCode
 
@@ -46,6 +48,9 @@ class Kernel:
         sources: its modules; what is kept compiled is made anew when one of them changes.
         options: of ``numba.njit``, for every function.
         inner_options: of ``numba.njit``, for those that only compiled functions call.
+        entries_only: whether only entries are optimised, with all that they call, and not each
+            function that only compiled ones call. Where calls nest deeply it saves most of the
+            time to compile; where several entries share much, it may cost some.
     """
 
     def __init__(
@@ -54,12 +59,16 @@ class Kernel:
         sources: Iterable[Path],
         options: Mapping[str, Any],
         inner_options: Mapping[str, Any] | None = None,
+        *,
+        entries_only: bool = False,
     ) -> None:
         self._announcer = _Announcer(name)
         content = b"".join(path.read_bytes() for path in sorted(sources))
         self._sources = int.from_bytes(hashlib.sha256(content).digest()[:6])
         self._options = dict(options)
         self._inner = {**self._options, **(inner_options or {})}
+        if entries_only:
+            self._inner["pipeline_class"] = _InnerCompiler
 
     def compiled(self, function: Compiled) -> Compiled:
         """A compiled function that compiled functions call."""
@@ -79,6 +88,27 @@ class Kernel:
         made = compiled_once(**self._options)(make(self._sources))
         self._announcer.entries.add(id(made))
         return made
+
+
+class _InnerCode(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function that only compiled functions call, with that of those it calls.
+
+    Numba optimises such a whole for every function, and again in each that calls it. The method
+    is not documented as public: without it, numba does as always.
+    """
+
+    def _optimize_final_module(self) -> None:
+        return
+
+
+class _InnerCompiler(Compiler):  # type: ignore[misc]
+    """Numba's own compiler, but for what it does at the end."""
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        """Compile a function."""
+        codegen = self.state.targetctx.codegen()
+        self.state.library = _InnerCode(codegen, func.__qualname__)
+        return super().compile_extra(func)
 
 
 class _Announcer(numba_events.Listener):  # type: ignore[misc]

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from numba.core.codegen import CPUCodeLibrary
+
 TOY = """
 from pathlib import Path
 from archgym.simulators.compilation import Kernel
@@ -45,8 +48,10 @@ import toy
 """
 
 
-def test_compiling_is_said_once_and_not_when_it_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "toy.py").write_text(TOY)
+@pytest.mark.parametrize("options", ["{}", "{}, entries_only=True"])
+def test_compiling_is_said_once_and_not_when_it_is_kept(tmp_path: Path, options: str) -> None:
+    toy = TOY.replace("{})", f"{options})")
+    (tmp_path / "toy.py").write_text(toy)
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 
     def run() -> tuple[str, str]:
@@ -59,8 +64,12 @@ def test_compiling_is_said_once_and_not_when_it_is_kept(tmp_path: Path) -> None:
     said = "toy: compiling, once on this machine (one to three minutes) ...\n"
     assert run() == ("6 6 6.0\n", said)
     assert run() == ("6 6 6.0\n", "")
-    (tmp_path / "toy.py").write_text(TOY.replace("2 * x", "x + x"))
+    (tmp_path / "toy.py").write_text(toy.replace("2 * x", "x + x"))
     assert run() == ("6 6 6.0\n", said), "what it calls has changed"
+
+
+def test_numba_still_optimises_where_entries_only_leaves_it_out() -> None:
+    assert callable(CPUCodeLibrary._optimize_final_module)
 
 
 def test_a_wheel_brings_compiled_code_for_processors_that_can_run_it(tmp_path: Path) -> None:

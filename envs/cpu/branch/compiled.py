@@ -15,6 +15,7 @@ _KERNEL = Kernel(
     # Sizes are never zero: no check of divisions.
     {"nogil": True, "_nrt": False, "error_model": "numpy"},
     {"no_cpython_wrapper": True, "no_cfunc_wrapper": True},
+    entries_only=True,
 )
 
 compiled, inlined, entry = _KERNEL.compiled, _KERNEL.inlined, _KERNEL.entry
