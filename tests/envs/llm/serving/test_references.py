@@ -107,6 +107,14 @@ def test_measured_servers_are_near(
         assert spearman(theirs, ours) > rank
 
 
+@pytest.mark.full
+def test_times_by_token_with_latent_attention_are_near_though_nothing_was_fitted() -> None:
+    theirs, ours = column(compared("servers"), "tpot_mean_ms", "latent attention")
+    assert len(theirs) > 200
+    assert np.median(np.abs(ours / theirs - 1)) < 0.25
+    assert spearman(theirs, ours) > 0.8
+
+
 def test_measured_requests_are_near() -> None:
     found = compared("requests")
     assert len(found.reference.rows) == 1
