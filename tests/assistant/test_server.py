@@ -193,6 +193,13 @@ def test_lines_that_are_too_long_or_no_messages(tmp_path: Path) -> None:
     assert process.returncode == 0, errors
 
 
+def test_standard_input_that_is_closed_is_said(tmp_path: Path) -> None:
+    command = f"exec {sys.executable} -m archgym mcp {tmp_path / 'work'} --budget 5 <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, "standard input is closed" in done.stderr) == (2, True), done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+
+
 @pytest.mark.parametrize(
     "how",
     [

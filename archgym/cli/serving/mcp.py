@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from archgym.cli.output import echo
-from archgym.errors import MissingDependencyError
+from archgym.errors import InvalidValueError, MissingDependencyError
 
 __all__ = ["mcp"]
 
@@ -58,6 +58,10 @@ def mcp(
     if find_spec("mcp") is None:
         raise MissingDependencyError(
             "archgym mcp needs the package mcp: pip install 'archgym[mcp]'"
+        )
+    if sys.stdin is None or not sys.stdin.readable():
+        raise InvalidValueError(
+            "standard input is closed: an assistant starts archgym mcp and writes to it"
         )
     from archgym.assistant import Limits, Workplace
     from archgym.assistant.server import serve_tools
