@@ -90,7 +90,11 @@ def _knobs(command: Sequence[str]) -> list[Knob]:
         elif found:
             return found
         else:
-            typer.echo("  at least one part is varied")
+            typer.echo(
+                "  at least one part is varied; if all that varies is in a file that the program "
+                "reads, end this with Ctrl-C and give the folder of a finished run: "
+                "archgym new env NAME --command FOLDER"
+            )
 
 
 def _knob(name: str, part: str, command: Sequence[str], values: str) -> Knob:

@@ -44,7 +44,10 @@ def make_recorded(
     """
     name = chosen or environment
     if not chosen and name not in environment_names():
-        raise DatasetError(f"{name} is not registered: name it with --environment {name}")
+        raise DatasetError(
+            f"{name} is not registered: name it with --environment {name} if you trust it; "
+            "recorded data do not decide which programs are started"
+        )
     if not arguments.get("simulator"):
         arguments["simulator"] = made_by["name"]
         if made_by["name"] not in ("embedded", *environment_class(name).simulators):

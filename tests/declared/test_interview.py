@@ -93,6 +93,14 @@ def test_without_a_run_the_words_before_a_number_are_asked(answer: Callable[...,
     assert archgym.make("my_sim.yaml").evaluate({"ways": 8}).metrics == {"load_count": 5}
 
 
+def test_a_program_whose_command_never_changes_is_sent_to_the_other_way(
+    answer: Callable[..., Called],
+) -> None:
+    done = answer("sh sim.sh 25 4", "", "4", "ways", "2 4 8", "", "stderr", "n", "load", "", "")
+    assert done.code == 0, done.err
+    assert "archgym new env NAME --command FOLDER" in done.out
+
+
 def test_without_a_terminal_it_says_what_to_give(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

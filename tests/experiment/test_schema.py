@@ -140,6 +140,13 @@ def test_set_changes_values_and_leaves_the_original_alone() -> None:
     assert data == mapping()
 
 
+def test_a_file_that_declares_an_environment_is_no_experiment(tmp_path: Path) -> None:
+    path = tmp_path / "core.yaml"
+    path.write_text("parameters: {}\nmetrics: {}\n")
+    with pytest.raises(InvalidValueError, match="declares an environment, and an experiment names"):
+        load_experiment(path)
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

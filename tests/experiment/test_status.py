@@ -104,6 +104,14 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     assert "holds no run" in err
 
 
+def test_a_folder_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    (tmp_path / "core-mcf").mkdir()
+    (tmp_path / "core-mcf" / "trials.json").touch()
+    code, _, err = archgym("status", tmp_path / "core-mfc")
+    assert code == 2
+    assert f"core-mfc is not there. Did you mean '{tmp_path / 'core-mcf'}'" in err
+
+
 def test_a_file_on_another_machine_counts_as_long_as_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,8 @@ def proposed_declaration(name: str, found: list[Proposal], stages: Sequence[str]
         f"description: {name}\n"
         "parameters:\n"
         "  knob: {integer: [1, 16], baseline: 4, doc: replace this}\n"
+        "# Where knobs are in a configuration file, files has entries such as\n"
+        "#   {path: sim.ini, edit: sim.ini, set: {core.width: '{{ knob }}'}}\n"
         "files: []\n"
         f"stages:\n{commands}"
         f"objective: minimize {found[0].name}\n"

@@ -170,12 +170,14 @@ class _Problem:
         ladder = Ladder(self._space, self._scorer, metrics, *ends)
         known, without = self._recorded(ladder)
         missing = sum(codes not in known for codes in ladder.wanted)
+        made: list[Environment] = []
+        if missing and budget:  # before anything is said of simulations
+            made.append(self._environment(environment, simulator, read_files))
         on = f" on {summary.workload}" if summary.workload else ""
         self._progress(
             f"{summary.environment}{on}: {len(ladder.wanted)} designs, of which the run has "
             f"{len(ladder.wanted) - missing}; simulating {min(missing, budget)}"
         )
-        made: list[Environment] = []
 
         def simulate(designs: Designs) -> Iterable[tuple[str, str, NDArray[np.float64]]]:
             if not made:

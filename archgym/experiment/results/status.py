@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from archgym.analysis.timeline import WithoutBreaks, busy_at, most_at_a_time
 from archgym.analysis.trials import TrialSummary, read_trials
-from archgym.data import Dataset
+from archgym.data import Dataset, find_datasets
 from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.live_files import InFlight, LiveState, live_states
 from archgym.experiment.folder.run_folder import LOCK, RunFolder
@@ -153,9 +153,11 @@ def read_status(path: str | Path) -> RunStatus:
 
     Raises:
         ExperimentError: if it holds no run, or something in it leads elsewhere.
-        DatasetError: if a dataset is damaged.
+        DatasetError: if it is not there, or a dataset is damaged.
     """
     folder = RunFolder(path)
+    if not folder.path.exists():
+        find_datasets(path)  # refuses it, and names those that may have been meant
     if folder.path.exists() and not folder.path.is_dir():
         raise ExperimentError(f"{path} is a file; the status is that of the folder of a run")
     check_received(folder.path, ExperimentError)

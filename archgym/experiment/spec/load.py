@@ -42,6 +42,11 @@ def load_experiment(source: str | Path, settings: Iterable[str] = ()) -> Experim
     """
     name, text = _source(source)
     data = _found_beside(parse_value(text, name), Path(source).parent)
+    if isinstance(data, dict) and {"parameters", "metrics"} <= data.keys():
+        raise InvalidValueError(
+            f"{name} declares an environment, and an experiment names it: write another file with "
+            f"environments: [{{id: {name}}}], agents and budget, and run that"
+        )
     try:
         return read_experiment(with_settings(data, settings))
     except (UnknownNameError, InvalidValueError) as error:

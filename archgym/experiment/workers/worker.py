@@ -19,7 +19,7 @@ import yaml
 import archgym
 from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.names import QUEUES
-from archgym.experiment.folder.run_folder import TRIALS_LIMIT_BYTES
+from archgym.experiment.folder.run_folder import LOCK, TRIALS_LIMIT_BYTES
 from archgym.experiment.workers.attendance import Attendance, reachable
 from archgym.experiment.workers.line_files import LineReader
 from archgym.experiment.workers.queue_folder import (
@@ -223,6 +223,9 @@ class _Worker:
 def _check_may_begin(run: Path) -> None:
     """Refuses a folder in which no run will ever want workers.
 
+    A run takes its lock before it writes anything else, so a folder with a lock holds a run, or
+    one that is being prepared, which takes minutes where it reads a large history.
+
     Raises:
         ExperimentError: for such a folder.
     """
@@ -241,7 +244,9 @@ def _check_may_begin(run: Path) -> None:
                 f"the run in {run} simulates its designs itself: workers are for experiments with "
                 "simulation: {executor: workers}"
             )
-    elif any(not name.startswith((".", QUEUES)) and name != "experiment.yaml" for name in held):
+    elif not any(name.startswith(LOCK) for name in held) and any(
+        not name.startswith((".", QUEUES)) and name != "experiment.yaml" for name in held
+    ):
         raise ExperimentError(f"{run} holds no run of archgym: {again}")
 
 

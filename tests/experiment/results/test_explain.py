@@ -123,9 +123,11 @@ def test_a_budget_holds_and_nothing_is_simulated_twice(folder: Path) -> None:
 
 
 def test_an_environment_of_somebody_is_made_only_when_named(folder: Path) -> None:
+    said: list[str] = []
     with pytest.raises(DatasetError, match="is not registered: name it with --environment"):
-        explain_run(folder, 60)
+        explain_run(folder, 60, progress=said.append)
     assert Known.ran == []
+    assert said == [], "it says that it simulates, and then refuses"
     assert len(explain_run(folder, 0)) == 1
 
 

@@ -115,6 +115,18 @@ def test_a_worker_does_not_wait_for_ever(tmp_path: Path) -> None:
     assert "nothing to do for 1 s" in done.stderr
 
 
+def test_a_worker_waits_for_a_run_that_is_being_prepared(tmp_path: Path) -> None:
+    """What a driver has written before its list of trials: a lock, its history, and more."""
+    (tmp_path / ".lock").touch()
+    (tmp_path / "history").mkdir()
+    (tmp_path / "experiment.yaml").write_text("simulation: {executor: workers}\n")
+    (tmp_path / "initial_designs.json").write_text("{}\n")
+    command = [sys.executable, "-m", "archgym", "worker", str(tmp_path), "--max-wait", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "nothing to do for 1 s" in done.stderr
+
+
 def test_half_a_line_is_read_when_it_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b'{"a": 1}\n{"b"')
