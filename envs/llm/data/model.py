@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
 from archgym.envs.llm.data.hugging_face import read_config
@@ -170,14 +170,23 @@ def load_model(spec: str | Path | Mapping[str, Any]) -> Model:
 
     Args:
         spec: a name of :func:`model_names`, the path of a configuration in Hugging Face's form
-            (it ends in ``.json``), or a mapping of fields, where ``base`` names one to change.
+            (it ends in ``.json``), or a mapping of fields, where ``base`` is the name or path of
+            one to change.
 
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.
     """
-    if isinstance(spec, Path) or (isinstance(spec, str) and spec.endswith(".json")):
-        return read_entry(Model, read_config(Path(spec)), _FILE, "model")
+    if _is_config(spec):
+        spec = read_config(Path(spec))
+    elif isinstance(spec, Mapping) and _is_config(spec.get("base")):
+        found = read_config(Path(spec["base"]))
+        changes = {key: value for key, value in spec.items() if key != "base"}
+        spec = {**found, "name": f"{found['name']}, changed", **changes}
     return read_entry(Model, spec, _FILE, "model")
+
+
+def _is_config(spec: Any) -> TypeGuard[str | Path]:
+    return isinstance(spec, Path) or (isinstance(spec, str) and spec.endswith(".json"))
 
 
 def model_names() -> dict[str, str]:

@@ -136,11 +136,12 @@ def load_workload(spec: WorkloadSpec) -> Workload:
     """A workload by name, or from a mapping.
 
     Args:
-        spec: a name of :data:`WORKLOADS`, or a mapping with ``model`` (a name, a mapping, or the
-            path of a ``config.json``), ``cluster`` (a name or a mapping), ``gpus`` (a number, or a
-            list of numbers among which plans choose), ``batch`` (sequences an iteration) and
-            perhaps ``stack`` (``megatron`` unless given), ``links`` (the path of a matrix, or
-            synthetic ones; see :func:`archgym.envs.llm.data.links.read_links`) and
+        spec: a name of :data:`WORKLOADS`, or a mapping with ``model`` (a name, the path of a
+            ``config.json``, or a mapping that may change either), ``cluster`` (a name or a
+            mapping), ``gpus`` (a number, or a list of numbers among which plans choose), ``batch``
+            (sequences an iteration) and perhaps ``stack`` (``megatron`` unless given), ``links``
+            (the path of a matrix, or synthetic ones; see
+            :func:`archgym.envs.llm.data.links.read_links`) and
             ``training_gtokens`` (1e9 tokens of the whole training; 20 by parameter unless given).
 
     Raises:
@@ -166,8 +167,9 @@ def load_workload(spec: WorkloadSpec) -> Workload:
     if model.latent_size:
         raise InvalidValueError(
             f"workload: model {model.name} has latent attention (latent_size is "
-            f"{model.latent_size}), which is modelled for serving only; leave out "
-            f"{', '.join(LATENT)} for plain attention of its heads, or take deepseek_v3_like"
+            f"{model.latent_size}), which is modelled for serving only; for plain attention of its "
+            f"heads, give model as a mapping with its name or path as base and {', '.join(LATENT)} "
+            "each 0, or take deepseek_v3_like"
         )
     stack = load_stack(spec.get("stack", _DEFAULT_STACK))
     counts, batch = _gpu_counts(spec["gpus"], cluster), _whole("batch", spec["batch"])
@@ -182,7 +184,10 @@ def load_workload(spec: WorkloadSpec) -> Workload:
         links = read_links(spec["links"], nodes, cluster.network_gb_per_s)
     gtokens = _gtokens(spec["training_gtokens"]) if "training_gtokens" in spec else 0.0
     several = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    label = label or f"{model.name} on {several} of {cluster.name}{_links_named(spec)}"
+    named = model.name
+    if spec["model"] not in list(model_names()):  # a config.json names the longest sequence only
+        named += f" (sequence {model.sequence})"
+    label = label or f"{named} on {several} of {cluster.name}{_links_named(spec)}"
     return Workload(label, model, cluster, stack,
                     counts[-1], batch, links, counts, gtokens)  # fmt: skip
 

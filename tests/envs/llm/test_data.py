@@ -77,6 +77,26 @@ def test_a_configuration_of_hugging_face_is_read(tmp_path: Path) -> None:
         load_model(str(tmp_path / "confg.json"))
 
 
+def test_a_configuration_can_be_changed_and_its_sequence_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**LATENT, "max_position_embeddings": 163840}))
+    changed = {"base": str(path), "sequence": 4096}
+    assert load_model(path).sequence == 163840
+    assert load_model(changed).sequence == 4096
+    assert load_model(changed).parameters == load_model(path).parameters
+    with pytest.raises(ArchgymError, match="unknown field 'seq'"):
+        load_model({"base": str(path), "seq": 4096})
+    with pytest.raises(ArchgymError, match="cannot read"):
+        load_model({"base": str(tmp_path / "confg.json")})
+    plain = dict.fromkeys(("latent_size", "rotary_size", "query_rank", "value_size"), 0)
+    cluster = {"cluster": "dgx_h200", "gpus": 512, "batch": 4096}
+    with pytest.raises(ArchgymError, match=r"latent attention .* as base and latent_size"):
+        load_training({"model": changed, **cluster})
+    for sequence in (4096, 8192):
+        model = {**changed, **plain, "sequence": sequence}
+        assert f"(sequence {sequence}) on 512" in load_training({"model": model, **cluster}).name
+
+
 LATENT = {
     "model_type": "deepseek_v3",
     "num_hidden_layers": 61,
