@@ -233,6 +233,12 @@ def _evaluate(
             lines = [reference.rows[i].line for i in mine]
             failed += [Skipped(line, f"no environment: {error}") for line in lines]
             continue
+        if env.trial_info.budget is not None:
+            env.close()
+            raise InvalidValueError(
+                f"argument budget is {env.trial_info.budget}: every row of a reference is "
+                "evaluated, so leave it out"
+            )
         if names := _not_searched(env.design_space, [reference.rows[i].design for i in mine]):
             env.close()
             env = make(**{**setting, "include": names})  # the figures are of such designs

@@ -107,6 +107,7 @@ def test_a_table_with_nothing_to_compare_says_why(call: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["LLMDevice-v0", "--set", "budget=3"], "argument budget is 3"),
         (["DRAM-v1"], "Did you mean 'DRAM-v0'?"),
         (["Conformance-v0"], "has no reference figures"),
         (["DRAM-v0", "--reference", "none.csv"], "none.csv: cannot read the reference table"),

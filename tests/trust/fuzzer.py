@@ -208,6 +208,7 @@ _CHEAPLY = {
     ("run",): ["--local", "--set", "budget=3"],  # Ray takes seconds to start
     ("check",): ["--only", "seeds"],
     ("docs",): ["random"],
+    ("enumerate",): ["--most", "100000"],
     ("proxy", "train"): ["--model", "forest"],
     ("proxy", "compare"): ["--model", "forest"],
     ("proxy", "study"): ["--model", "forest", "--sizes", "10", "--repetitions", "1"],
