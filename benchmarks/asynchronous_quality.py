@@ -10,7 +10,8 @@ worker, and it is within 1 % at least five times sooner.
 
     python benchmarks/asynchronous_quality.py [--agents auto gp] [--seeds 20] [--designs 300]
 
-With ``--runs FILE`` each run is added to a file when it ends, and the next call goes on from there.
+With ``--runs FILE`` each run is added to a file when it ends, and the next call goes on from there;
+``benchmarks/results/asynchronous_quality/runs.jsonl`` has those of the table in RESULTS.md.
 """
 
 from __future__ import annotations
