@@ -40,6 +40,9 @@ SLOW_AGENTS = {
     "sac",
 }
 LATER_FAMILIES = {"cpu", "fpga", "gpu", "llm", "llm device", "llm serving", "soc"}
+SLOW_FAMILIES = {"accelerator", "dram", "nas", "tpe"}
+EVERYWHERE = {"auto", "ga", "local", "random"}
+"""Agents that meet every family in the short tests."""
 BOTORCH_CHECKS = {"search mixed", "resume mixed", "search limits", "seeds", "tell", "in flight"}
 """Those that ``botorch``, the slowest by far, meets before the nightly tests."""
 CHECKS = [name for name in agent_check_names() if name != "processes"]
@@ -63,12 +66,16 @@ def quick(name: str) -> dict[str, Any]:
 
 
 def conformance_cases() -> Iterator[Any]:
-    """Each check of each agent; slow agents meet most environments in the nightly tests."""
+    """Each check of each agent; most agents meet most environments in the nightly tests."""
     for check_name, name in itertools.product(CHECKS, AGENTS):
+        family = check_name.partition(" ")[2]
         marks = [pytest.mark.full] if name in SLOW_AGENTS else []
-        later = check_name.partition(" ")[2] in LATER_FAMILIES
-        if marks and (later or (name == "botorch" and check_name not in BOTORCH_CHECKS)):
-            marks.append(pytest.mark.nightly)
+        if (
+            (family in LATER_FAMILIES and name not in EVERYWHERE)
+            or (family in SLOW_FAMILIES and name in SLOW_AGENTS)
+            or (name == "botorch" and check_name not in BOTORCH_CHECKS)
+        ):
+            marks = [pytest.mark.nightly]
         yield pytest.param(check_name, name, marks=marks)
 
 

@@ -124,7 +124,7 @@ class Slow(ConformanceEnvironment):
 """
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_a_killed_enumeration_loses_at_most_a_chunk(tmp_path: Path) -> None:
     (tmp_path / "slow_cache.py").write_text(SLOW)
     command = [sys.executable, "-m", "archgym", "enumerate", "slow_cache:Slow"]

@@ -126,9 +126,9 @@ def repaired(run: Path, whole: Path, call: Callable[..., Called]) -> int:
 
 
 def short(damages: dict[str, Damage]) -> list[Any]:
-    """Every eighth in the short tests, the others in the long ones."""
+    """Every eighth in the short tests, the others in the nightly ones."""
     return [
-        name if number % 8 == 0 else pytest.param(name, marks=pytest.mark.full)
+        name if number % 8 == 0 else pytest.param(name, marks=pytest.mark.nightly)
         for number, name in enumerate(damages)
     ]
 

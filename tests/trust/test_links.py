@@ -144,8 +144,8 @@ def test_a_link_or_a_pipe_is_refused(
 NEW = (".lock", ".workers", "report.html", "ray", "errors", ".lock-1-of-2", "comparison.html")
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("form", ["link", pytest.param("pipe", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("form", ["link", "pipe"])
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command[:2]))
 def test_no_entry_leads_out(
     command: list[str], form: str, run: Path, tmp_path: Path, call: Callable[..., Called]

@@ -16,7 +16,7 @@ from tests.trust.misbehaving import ACTS
 
 SHORT = ("exits at once", "hangs", "prints megabytes")
 ACTS_TO_TEST = [
-    name if name in SHORT else pytest.param(name, marks=pytest.mark.full) for name in ACTS
+    name if name in SHORT else pytest.param(name, marks=pytest.mark.nightly) for name in ACTS
 ]
 
 

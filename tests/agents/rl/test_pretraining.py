@@ -97,7 +97,7 @@ def rewards(
     return found
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_pretrained_learners_propose_better_designs_from_the_beginning(
     learner: tuple[str, dict[str, Any]],
 ) -> None:
@@ -193,7 +193,7 @@ def test_pretrained_policies_still_explore(name: str) -> None:
         assert policy.min() > 0.01  # a tenth of the choices are even
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("settings", [{}, {"episode_length": 3}, {"space": "finite"}], ids=str)
 def test_every_kind_of_space_is_learned_from(
     learner: tuple[str, dict[str, Any]], settings: dict[str, Any]
@@ -205,7 +205,7 @@ def test_every_kind_of_space_is_learned_from(
     assert agent.search(again, 30, history=history(earlier)).simulations == 30
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", ["design", "stepwise"])
 def test_orders_are_learned_from(form: str) -> None:
     env = Loops()
@@ -214,7 +214,7 @@ def test_orders_are_learned_from(form: str) -> None:
     assert np.mean(taught[10:]) > np.mean(rewards(kind, Loops(), None)[10:]) + 0.02
 
 
-@pytest.mark.full
+@pytest.mark.nightly
 def test_resumed_search_and_seed(learner: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
     earlier = history(log(Valley(), 80))
 
