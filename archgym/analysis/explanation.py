@@ -223,7 +223,8 @@ class Ladder:
             known: metrics of recorded designs by their codes, in the scorer's order.
             without: for each limit, the codes and metrics of the best recorded design that breaks
                 it only; ``None`` if there is none.
-            simulate: status, reason and metrics of each of some designs.
+            simulate: status, reason and metrics of each of some designs, or of the first of
+                them, where it was interrupted.
             budget: designs that may be simulated.
         """
         found: dict[tuple[int, ...], Step] = {
@@ -251,7 +252,7 @@ class Ladder:
             "differences": differences,
             "simpler": simpler if simpler and simpler.status == "ok" else None,
             "simulations": spent,
-            "left": max(0, len(missing) - budget),
+            "left": sum(codes not in found for codes in missing),
         }
 
     def _evaluate(
@@ -260,11 +261,14 @@ class Ladder:
         simulate: Callable[[Designs], Iterable[tuple[str, str, NDArray[np.float64]]]],
         found: dict[tuple[int, ...], Step],
     ) -> int:
+        """Gives the number of designs that were simulated."""
+        done = 0
         if some:
             designs = Designs(self._space, np.array(some, dtype=np.int64))
-            for codes, (status, reason, values) in zip(some, simulate(designs), strict=True):
+            for codes, (status, reason, values) in zip(some, simulate(designs), strict=False):
                 found[codes] = self._simulated(codes, status, reason, values)
-        return len(some)
+                done += 1
+        return done
 
     def _simulated(
         self,

@@ -33,6 +33,7 @@ __all__ = [
     "environment_json",
     "find",
     "first_line",
+    "instance_json",
     "not_searched",
     "paragraphs",
     "shortened",
@@ -92,6 +93,20 @@ def environment_json(name: str, cls: type[Environment]) -> dict[str, Any]:
         "argument_docs": explained,
         "not_modelled": list(cls.not_modelled),
         "caveats": list(cls.caveats),
+    }
+
+
+def instance_json(env: Environment) -> dict[str, Any]:
+    """What the arguments of an environment decide, in the form of :func:`environment_json`."""
+    label = env.workload_name or "default"
+    return {
+        "workload": env.workload_name,
+        "spaces": {label: _space_json(env.design_space)},
+        "metrics": [metric.to_json() for metric in env.metrics],
+        "default_objective": env.objective.to_json(),
+        "baseline": dict(env.baseline_design),
+        "fidelities": [fidelity.to_json() for fidelity in env.fidelities],
+        "caveats": [*env.caveats, *env.warnings],
     }
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from archgym.cli import describe
+from archgym.cli import describe, options
 from archgym.cli.options import Json, Named
 from archgym.cli.output import console, print_json, print_table
 from archgym.environment.environment import Environment
@@ -28,16 +28,35 @@ def show(
     design: Annotated[
         str | None, typer.Option(help="Named design to draw; the baseline if left out.")
     ] = None,
+    workload: options.Workload = None,
+    space: options.Space = None,
+    simulator: options.Simulator = None,
+    arguments: options.Arguments = None,
     json: Json = False,
 ) -> None:
-    """Show everything about an environment or an agent."""
+    """Show everything about an environment or an agent.
+
+    With a workload, a space, a simulator or other arguments: the design space, the baseline design,
+    the metrics and the objective that they lead to.
+    """
     found = describe.find(name)
+    given = options.environment_arguments(
+        arguments, workload=workload, space=space, simulator=simulator
+    )
     if picture is not None or design is not None:
+        if given:
+            raise InvalidValueError(f"--picture draws without {next(iter(given))}")
         _draw_picture(name, found, picture, design)
         return
     is_environment = issubclass(found, Environment)
+    if given and not is_environment:
+        raise InvalidValueError(f"agent {name!r} has no {next(iter(given))}; environments have")
     to_json = describe.environment_json if is_environment else describe.agent_json
     data = to_json(name, found)
+    if given:
+        from archgym.experiment.spec.checks import make_environment
+
+        data |= describe.instance_json(make_environment(name, given))
     if json:
         print_json(data)
     elif is_environment:
@@ -69,6 +88,8 @@ def _show_environment(data: dict[str, Any]) -> None:
     )
     fidelities = data["fidelities"] if len(data["fidelities"]) > 1 else ()
     default = f" (default {data['default_workload']})" if data["default_workload"] else ""
+    if chosen := data.get("workload"):
+        default = f" (shown: {chosen})"
     labelled = {
         "Baseline design": _assignments(data["baseline"]),
         "Default objective": str(data["default_objective"]),

@@ -171,6 +171,17 @@ def test_show_an_environment(call: Any) -> None:
         assert words in shown
 
 
+def test_show_an_environment_with_arguments(call: Any) -> None:
+    data = call("show", "DRAM-v0", "--set", "objective=minimize power_mw", "--json").json
+    assert data["default_objective"] == {"minimize": ["power_mw"]}
+    data = call("show", "LLMTraining-v0", "--workload", "llama3_8b_h100_64", "--json").json
+    ranges = {p["name"]: p["range"] for p in data["spaces"]["llama3_8b_h100_64"]["parameters"]}
+    assert ranges["tensor_parallel"] == "1, 2, 4, 8, 16, 32"
+    refused = call("show", "ga", "--workload", "dijkstra")
+    assert refused.code == 2
+    assert "agent 'ga' has no workload" in refused.err
+
+
 def test_show_says_of_a_later_space_what_it_holds(call: Any) -> None:
     shown = call("show", "TPE-v0").out
     assert "given, not searched: array=cube columns=8" in shown

@@ -63,6 +63,12 @@ def test_names_what_is_wrong(change: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_one_excluded_value_needs_no_list() -> None:
+    entries = [{"id": "A", "exclude": {"scheduler": "fifo", "ways": [2, 4]}}]
+    (entry,) = read_experiment({**mapping(), "environments": entries}).environments
+    assert entry.exclude == {"scheduler": ["fifo"], "ways": [2, 4]}
+
+
 def test_names_what_is_missing() -> None:
     data = mapping()
     del data["budget"]

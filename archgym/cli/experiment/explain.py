@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from archgym.cli.interruption import interruptible
 from archgym.cli.options import Json, Quiet, ReadFiles
 from archgym.cli.output import console, echo, paragraph, print_json, print_table
 
@@ -52,14 +53,15 @@ def explain(
     from archgym.experiment.results.explain import explain_run
     from archgym.experiment.results.explanation_tables import difference_rows, limit_rows, summary
 
-    found = explain_run(
-        folder,
-        budget,
-        environment=environment,
-        simulator=simulator,
-        read_files=read_files,
-        progress=lambda text: None if quiet or json else echo(text, err=True),
-    )
+    with interruptible(lambda: [f"what was simulated is kept: archgym explain {folder} goes on"]):
+        found = explain_run(
+            folder,
+            budget,
+            environment=environment,
+            simulator=simulator,
+            read_files=read_files,
+            progress=lambda text: None if quiet or json else echo(text, err=True),
+        )
     if json:
         print_json([one.to_json() for one in found])
         return

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,8 @@ from archgym.validation.recorded import make_recorded
 FILE = "explanation.json"
 """Name of the file in the folder of a run, or of a dataset."""
 _LIMIT_BYTES = 1 << 24
+_SAID_EVERY_S = 5.0
+"""How often slow simulations are counted for whoever waits."""
 _ALIKE = ("environment", "settings", "workload", "workload_sha256")
 """Columns of trials whose rows have equal metrics for equal designs."""
 
@@ -62,7 +65,9 @@ def explain_run(
 ) -> list[Explanation]:
     """Explains the best design of each problem of a run or a dataset, and keeps that in it.
 
-    Where the folder cannot be written to, nothing is kept, and ``progress`` is told so.
+    Where the folder cannot be written to, nothing is kept, and ``progress`` is told so. A
+    ``KeyboardInterrupt`` while it simulates ends it early: what was simulated by then is kept,
+    and the next call goes on from there.
 
     Args:
         folder: of the run or dataset.
@@ -74,8 +79,10 @@ def explain_run(
 
     Raises:
         ArchgymError: if the folder is neither or is damaged, or an environment cannot be made.
+        KeyboardInterrupt: after what was simulated is kept.
     """
-    found = []
+    found: list[Explanation] = []
+    interrupted = False
     names = {trial.trial_id: trial.arguments for trial in RunFolder(folder).trials()}
     earlier: list[Explanation] = []
     with contextlib.suppress(DatasetError):  # a damaged one is made again
@@ -87,19 +94,25 @@ def explain_run(
         rows = {row["trial_id"]: row for row in dataset.trials().to_pylist()}
         for summaries in problems.values():
             best = best_of(summaries)
-            if best is None or best.best is None:
+            if best is None or best.best is None or interrupted:
                 continue
             table = str(names.get(best.trial_id, {}).get("simulator", ""))
             shipped = table.removeprefix(PREFIX) in shipped_tables()
             one = _Problem(dataset, best, rows, progress, earlier)
             chosen = simulator or (table if table.startswith(PREFIX) and shipped else "")
             found.append(one.explain(budget, environment, chosen, read_files))
+            interrupted = one.interrupted
     if not found:
         raise DatasetError(f"{folder} holds no design that was simulated fully: nothing to explain")
+    if interrupted:
+        explained = {one.trial_id for one in found}
+        found += [one for one in earlier if one.trial_id not in explained]
     try:
         _keep(Path(folder) / FILE, found)
     except DatasetError as error:  # what was simulated is not lost for that
         progress(f"reports will not show it: {error}")
+    if interrupted:
+        raise KeyboardInterrupt
     return found
 
 
@@ -137,7 +150,11 @@ def _steps(one: Explanation) -> Iterable[Step]:
 
 
 class _Problem:
-    """One problem of a dataset, and its best design."""
+    """One problem of a dataset, and its best design.
+
+    Attributes:
+        interrupted: whether its explanation ended before all that it needs was simulated.
+    """
 
     def __init__(
         self,
@@ -147,6 +164,7 @@ class _Problem:
         progress: Progress,
         earlier: Sequence[Explanation],
     ) -> None:
+        self.interrupted = False
         self._dataset, self._summary, self._progress = dataset, best, progress
         self._sidecar = dataset.sidecar
         self._row = rows[best.trial_id]
@@ -182,9 +200,17 @@ class _Problem:
         def simulate(designs: Designs) -> Iterable[tuple[str, str, NDArray[np.float64]]]:
             if not made:
                 made.append(self._environment(environment, simulator, read_files))
-            names = self._scorer.metric_names
-            for outcome in made[0].evaluate_batch(list(designs)):
+            names, said = self._scorer.metric_names, time.monotonic()
+            for number, design in enumerate(designs, 1):
+                try:
+                    outcome = made[0].evaluate(design)
+                except KeyboardInterrupt:
+                    self.interrupted = True
+                    return
                 yield outcome.status, outcome.reason, metric_vector(outcome.metrics, names)
+                if time.monotonic() - said >= _SAID_EVERY_S:
+                    said = time.monotonic()
+                    self._progress(f"{number} of {len(designs)} designs simulated")
 
         return Explanation(
             environment=summary.environment,

@@ -104,12 +104,19 @@ def live_logs(
                             values[f"{kind}/{goal.name}"] = float(shown)
             writer.put(simulations, now, values)
 
-    state = "failed"
+    state = "interrupted"
     try:
         yield take
         state = "finished"
+    except Exception:
+        state = "failed"
+        raise
     finally:
         writer.close(state)
+
+
+_MLFLOW_STATUS = {"finished": "FINISHED", "failed": "FAILED", "interrupted": "KILLED"}
+"""How MLflow calls the states in which a trial ends; one that is resumed runs again."""
 
 
 class _Writer:
@@ -227,7 +234,7 @@ class _MLflow:
 
     def close(self, state: str) -> None:
         self.flush()
-        self._client.set_terminated(self._id, "FINISHED" if state == "finished" else "FAILED")
+        self._client.set_terminated(self._id, _MLFLOW_STATUS[state])
 
 
 _MAKERS: dict[str, Callable[[Path, Trial], _Log]] = {

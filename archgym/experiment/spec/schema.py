@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.evaluation.recorder_protocol import Durability
@@ -33,6 +33,14 @@ _MOST_HOURS = 1e9
 Natural = Annotated[int, Field(ge=0, le=_LARGEST, strict=True)]
 Positive = Annotated[int, Field(ge=1, le=_LARGEST, strict=True)]
 
+
+def _listed(value: Any) -> Any:
+    """A value, or a list of them, as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+Excluded = dict[str, Annotated[list[Any], BeforeValidator(_listed, json_schema_input_type=Any)]]
+"""Values by the name of their parameter, of which a file may give one alone."""
 _OWN_KEYS = ("workload", "objective", "space", "fixed", "exclude", "include", "simulator")
 """Arguments of an environment that are keys of its entry."""
 _KINDS = {str: "a text", list: "a list", int: "a number", float: "a number", type(None): "empty"}
@@ -68,10 +76,10 @@ class EnvironmentEntry(_Model):
     )
     space: str | None = Field(default=None, description="name of a design space of the environment")
     fixed: Design | None = Field(default=None, description="parameters held at a value")
-    exclude: dict[str, list[Any]] | None = Field(
+    exclude: Excluded | None = Field(
         default=None,
-        description="values that no design has, a list by parameter, as in "
-        "{scheduler: [fifo]}; beside those that the environment excludes",
+        description="values that no design has, one or a list by parameter, as in "
+        "{scheduler: fifo}; beside those that the environment excludes",
     )
     include: list[str] | None = Field(
         default=None,

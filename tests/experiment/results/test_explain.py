@@ -102,6 +102,29 @@ def test_a_limit_that_binds_and_what_it_costs(folder: Path) -> None:
     assert margin.without.worse == [pytest.approx(-0.5)]
 
 
+def test_what_was_simulated_before_an_interruption_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate = Known.simulate
+
+    def interrupted(self: Known, design: dict[str, Any]) -> dict[str, float]:
+        if len(Known.ran) == 3:
+            raise KeyboardInterrupt
+        return simulate(self, design)
+
+    monkeypatch.setattr(Known, "simulate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        explain_run(folder, 60, environment=NAME)
+    (kept,) = kept_explanations(folder)
+    assert kept.simulations == 3
+    assert kept.left > 0
+    monkeypatch.undo()
+    (whole,) = explain_run(folder, 60, environment=NAME)
+    assert whole.left == 0
+    codes = [json.dumps(design, sort_keys=True) for design in Known.ran]
+    assert len(codes) == len(set(codes)) == 3 + whole.simulations
+
+
 def test_a_budget_holds_and_nothing_is_simulated_twice(folder: Path) -> None:
     (nothing,) = explain_run(folder, 0, environment=NAME)
     assert Known.ran == []
