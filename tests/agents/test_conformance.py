@@ -66,10 +66,12 @@ def quick(name: str) -> dict[str, Any]:
 
 
 def conformance_cases() -> Iterator[Any]:
-    """Each check of each agent; most agents meet most environments in the nightly tests."""
+    """Each check of each agent; most agents meet most environments in the tests of `full`."""
     for check_name, name in itertools.product(CHECKS, AGENTS):
         family = check_name.partition(" ")[2]
-        marks = [pytest.mark.full] if name in SLOW_AGENTS else []
+        again = check_name.startswith("resume ") and family in SLOW_FAMILIES
+        later = name in SLOW_AGENTS or (again and name not in EVERYWHERE)
+        marks = [pytest.mark.full] if later else []
         if (
             (family in LATER_FAMILIES and name not in EVERYWHERE)
             or (family in SLOW_FAMILIES and name in SLOW_AGENTS)
@@ -311,6 +313,7 @@ def test_refusals_are_told_apart() -> None:
     assert result.detail == "refused: this agent searches one goal only"
 
 
+@pytest.mark.full
 def test_processes_of_one_agent_are_compared() -> None:
     (result,) = check_agent("archgym.agents.random:RandomSearch", only=["processes"])
     assert result.passed

@@ -61,7 +61,7 @@ def evaluations(env: archgym.Environment, agent: str, history: History | None, s
     return result.best_at if result.best.metrics["time_ns"] == 10.0 else 61
 
 
-@pytest.mark.parametrize("agent", ["auto", "gp", "bayesian"])
+@pytest.mark.parametrize("agent", ["auto", "gp", pytest.param("bayesian", marks=pytest.mark.full)])
 def test_a_neighbouring_problem_shortens_the_search(agent: str) -> None:
     """The lowest point is one step aside, and none of the earlier designs is there."""
     before = Bowl(centre=(3, 5, 2, 6))

@@ -13,7 +13,7 @@ from archgym.envs.conformance import ConformanceEnvironment
 from archgym.errors import AgentUnsuitableError, MissingDependencyError
 
 optuna = pytest.importorskip("optuna")
-SAMPLERS = ["tpe", "gp", "nsga2", "cmaes"]
+SAMPLERS = ["tpe", pytest.param("gp", marks=pytest.mark.full), "nsga2", "cmaes"]
 LIMITED: dict[str, Any] = {"objective": {"minimize": "access_ns", "limits": ["area_mm2 <= 0.1"]}}
 TWO: dict[str, Any] = {"objective": {"minimize": ["access_ns", "energy_pj"]}}
 SMALL: dict[str, Any] = {"space": "finite", "fixed": {"replacement": "random", "size_kb": 1}}
@@ -67,7 +67,7 @@ def test_limits_steer_it(sampler: str) -> None:
     assert kept(designs[budget // 2 :]) > kept(designs[:10])
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "gp", "nsga2"])
+@pytest.mark.parametrize("sampler", ["tpe", pytest.param("gp", marks=pytest.mark.full), "nsga2"])
 def test_several_goals_are_searched(sampler: str) -> None:
     assert len(trajectory(sampler, **TWO)) == 18
 

@@ -189,7 +189,9 @@ def test_twins_are_proposed_when_nothing_else_is_left() -> None:
         assert (result.simulations, result.duplicates) == (36, 0), name
 
 
-@pytest.mark.parametrize("name", ["bayesian", "local", "ga", "sa", "aco", "nsga2"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("bayesian", marks=pytest.mark.full), "local", "ga", "sa", "aco", "nsga2"]
+)
 def test_searches_waste_little_on_dead_parameters(name: str) -> None:
     """One parameter of five is dead, another one in two thirds of the space."""
 
