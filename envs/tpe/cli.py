@@ -74,7 +74,7 @@ def calibrate(
         technology = calibrate_library(liberty, chosen)
     else:
         screen.print(
-            f"synthesising 40 processing elements onto {liberty.name}, half a minute to two of one "
+            f"synthesising 64 processing elements onto {liberty.name}, one to three minutes of one "
             f"core; results are kept in {user_cache() / 'synthesis'}"
         )
         with screen.status("synthesising") as status:
