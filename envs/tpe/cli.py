@@ -56,7 +56,7 @@ def calibrate(
 ) -> None:
     """Fits a technology for TPE-v0 to a cell library, from 40 synthesised processing elements.
 
-    One core needs half a minute to two minutes. Synthesis results are cached, so that an
+    One core needs one to three minutes. Synthesis results are cached, so that an
     interrupted run continues where it stopped. archgym.make("TPE-v0", technology=FILE) uses the
     file.
     """
