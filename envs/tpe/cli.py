@@ -54,7 +54,7 @@ def calibrate(
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the technology as JSON.")] = False,
 ) -> None:
-    """Fits a technology for TPE-v0 to a cell library, from 40 synthesised processing elements.
+    """Fits a technology for TPE-v0 to a cell library, from 64 synthesised processing elements.
 
     One core needs one to three minutes. Synthesis results are cached, so that an
     interrupted run continues where it stopped. archgym.make("TPE-v0", technology=FILE) uses the
