@@ -54,9 +54,9 @@ def calibrate(
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the technology as JSON.")] = False,
 ) -> None:
-    """Fits a technology for TPE-v0 to a cell library, from 40 synthesised processing elements.
+    """Fits a technology for TPE-v0 to a cell library, from 64 synthesised processing elements.
 
-    One core needs half a minute to two minutes. Synthesis results are cached, so that an
+    One core needs one to three minutes. Synthesis results are cached, so that an
     interrupted run continues where it stopped. archgym.make("TPE-v0", technology=FILE) uses the
     file.
     """
@@ -74,7 +74,7 @@ def calibrate(
         technology = calibrate_library(liberty, chosen)
     else:
         screen.print(
-            f"synthesising 40 processing elements onto {liberty.name}, half a minute to two of one "
+            f"synthesising 64 processing elements onto {liberty.name}, one to three minutes of one "
             f"core; results are kept in {user_cache() / 'synthesis'}"
         )
         with screen.status("synthesising") as status:

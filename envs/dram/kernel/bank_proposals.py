@@ -97,19 +97,23 @@ def through(b: int, row_bus: int, column_bus: int, m: k.Machine) -> int:
 
 @inlined
 def pick(now: int, besides: int, m: k.Machine) -> int:
-    """Best proposal from cycle ``now`` on, but of one bank: first through, then oldest."""
+    """Best proposal from cycle ``now`` on: first through, then oldest.
+
+    Bank ``besides``, if it is not -1, does not count, and has no proposal until it chooses anew.
+    """
+    if besides >= 0:
+        m.proposals[k.READY + besides] = k.NEVER  # what it proposes next is yet to be chosen
     best = k.NO_PROPOSAL
     row_bus = max(now, m.s[k.S_ROW_BUS])
     if m.s[k.T_UNIFORM]:  # every command takes one clock of the one bus
+        best -= 1 << k.ID_BITS
         for b in range(m.banks.shape[0]):
-            start = max(m.proposals[k.READY + b], row_bus) + 1
-            key = (start << k.ID_BITS) | m.proposals[k.FOR_REQUEST + b]
-            best = min(best, key if b != besides else k.NO_PROPOSAL)
-        return best
+            start = max(m.proposals[k.READY + b], row_bus)
+            best = min(best, (start << k.ID_BITS) | m.proposals[k.FOR_REQUEST + b])
+        return best + (1 << k.ID_BITS)
     column_bus = max(now, m.s[k.S_COLUMN_BUS])
     for b in range(m.banks.shape[0]):
-        key = through(b, row_bus, column_bus, m)
-        best = min(best, key if b != besides else k.NO_PROPOSAL)
+        best = min(best, through(b, row_bus, column_bus, m))
     return best
 
 

@@ -23,7 +23,7 @@ from archgym.simulators.yosys import YOSYS_VERSION
 __all__ = ["calibrate_library"]
 
 _PULL = 0.005
-"""Weight of the shipped technologies' proportions against one synthesised PE: 40 do not fix all
+"""Weight of the shipped technologies' proportions against one synthesised PE: 64 do not fix all
 terms apart."""
 _LIKE = ("nangate45", "sg13g2")
 """The shipped technologies of the fastest target."""

@@ -90,12 +90,14 @@ class LibraryCell:
         pins: by name.
         sequential: whether it holds a state (flip-flop or latch).
         leakage_nw: leakage, nW; 0 if the library does not give it.
+        pad: whether it connects the chip to the outside, so that no logic may use it.
     """
 
     area: float
     pins: Mapping[str, Pin]
     sequential: bool
     leakage_nw: float
+    pad: bool = False
 
 
 @dataclass(frozen=True)

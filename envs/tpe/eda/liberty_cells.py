@@ -81,7 +81,8 @@ class _Reader:
             leakage = sum(states) / len(states)
         sequential = any(part.kind in ("ff", "latch", "statetable") for part in group.groups)
         area = group.number("area", 0.0)
-        return LibraryCell(area, pins, sequential, leakage * self._leakage)
+        pad = group.text("pad_cell") == "true"
+        return LibraryCell(area, pins, sequential, leakage * self._leakage, pad)
 
     def wire_loads(self, library: Group) -> tuple[tuple[float, WireLoad], ...]:
         """The wire load that the library selects by default."""

