@@ -86,7 +86,7 @@ def test_full_recomputation_brings_one_layer_back() -> None:
 
 def test_context_ranks_share_the_optimizer_without_data_parallelism() -> None:
     env = made(8)
-    alone = {"tensor_parallel": 2, "context_parallel": 4, "tensor_overlap": "none"}
+    alone: dict[str, Any] = {"tensor_parallel": 2, "context_parallel": 4, "tensor_overlap": "none"}
     alone |= {"sequence_parallel": True, "gather_again": True}
     names = set(env.design_space.canonical({**PLAN, **alone, "sharding": "optimizer"}))
     assert {"sharding", "data_overlap"} <= names
@@ -94,7 +94,11 @@ def test_context_ranks_share_the_optimizer_without_data_parallelism() -> None:
     split = metrics(env, **alone, sharding="optimizer")["optimizer_memory_gib"]
     assert whole == pytest.approx(12 * env.loaded.model.parameters / 2 / GIB, rel=0.01)
     assert split == pytest.approx(whole / 4, rel=1e-6)
-    single = {"tensor_parallel": 8, "context_parallel": 1, "sequence_parallel": True}
+    single: dict[str, Any] = {
+        "tensor_parallel": 8,
+        "context_parallel": 1,
+        "sequence_parallel": True,
+    }
     single |= {"gather_again": True, "tensor_overlap": "none"}
     assert not {"sharding", "data_overlap"} & set(env.design_space.canonical({**PLAN, **single}))
 
@@ -109,7 +113,7 @@ def test_context_ranks_add_up_gradients_as_data_ranks_do() -> None:
 
 def test_stages_between_data_ranks_leave_each_gpu_its_share_of_the_gradients() -> None:
     """One GPU a node: two context ranks exchange whole gradients, two data ranks half of them."""
-    far = {"pipeline_parallel": 4, "schedule": "1f1b", "rank_order": "tp-cp-pp-dp"}
+    far: dict[str, Any] = {"pipeline_parallel": 4, "schedule": "1f1b", "rank_order": "tp-cp-pp-dp"}
     cluster = {"base": "dgx_h100", "node_gpus": 1}
     both = gradients_s(made(16, cluster=cluster), **far, context_parallel=2)
     data = gradients_s(made(8, cluster=cluster), **far)
