@@ -103,7 +103,7 @@ class LLMTraining(LoadedEnvironment):
     default_workload: ClassVar[Any] = DEFAULT_WORKLOAD
     named_workloads: ClassVar = WORKLOADS
     loaded: Workload
-    version: ClassVar = "3"
+    version: ClassVar = "4"
     compiles: ClassVar = True
     spaces_of_workload: ClassVar[tuple[str, ...]] = ("default",)
     fidelities: tuple[Fidelity, ...] = (

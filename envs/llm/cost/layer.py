@@ -29,7 +29,8 @@ ATTENTION, FULL = 1, 2
 """What is recomputed: the core of the attention, or the whole layer; 0 for nothing."""
 STORED, WORKING, GRADIENTS = 0, 1, 2
 """Bytes of a layer and micro-batch: kept for the backward pass, all activations of the layer while
-it is computed, and the gradients of these."""
+it is computed, and the gradients of these. Without ``operators``, WORKING is what lives at the
+fullest moment of the layer's backward pass, gradients included, and GRADIENTS is 0."""
 
 
 @compiled
@@ -259,6 +260,51 @@ def _experts(model: Any, plan: Any, system: Any, sums: Any, space: Any, tokens: 
 
 
 @compiled
+def _at_work(
+    model: Any, plan: Any, system: Any, sparse: bool, tokens: float, kept: float, forward: float
+) -> float:
+    """Bytes of a layer at the fullest moment of its backward pass, gradients included.
+
+    A tensor is freed once nothing reads it any more, so only the gradients on both sides of an
+    operator are live, and the gradient of the residual stream. The moments that count are the
+    backward passes of the second product, the activation and the first product of the
+    feed-forward block, and that of the attention's core, before which the activations of the
+    feed-forward block are free. A tensor-parallel group with sequence parallelism gathers the
+    gradient of the second product and the input of the first one (Megatron-LM,
+    ``megatron/core/tensor_parallel/layers.py``).
+
+    Args:
+        model: the transformer.
+        plan: the plan.
+        system: the cluster and its software.
+        sparse: whether the layer has experts.
+        tokens: of the micro-batch on this GPU.
+        kept: bytes that the layer keeps if it does not recompute all.
+        forward: those of its feed-forward block.
+    """
+    e = system.element_bytes
+    rows = tokens * (float(model.active_experts) if sparse else 1.0)
+    flow = rows * model.hidden * e
+    inner = rows * (model.expert_feedforward if sparse else model.feedforward) / plan.tensor * e
+    wide = inner * (model.matrices - 1)
+    gathered = flow if plan.sequence_parallel and plan.tensor > 1 and not sparse else 0.0
+    activation = 0.0 if system.fused_activation else wide  # freed before the first product
+    feed = max(inner + flow, wide, wide - inner - activation + gathered + flow)
+    query = float(model.heads * model.head_size) / plan.tensor
+    value = max(1.0, float(model.kv_heads) / plan.tensor) * model.head_size
+    core, again = tokens * (2.0 * query + 2.0 * value) * e, 0.0
+    if not system.flash:
+        scores = query / model.head_size * plan.micro_batch
+        scores *= float(model.sequence) / plan.context * model.sequence
+        core = 2.0 * scores * e
+        if plan.recompute >= ATTENTION:
+            again = 2.0 * scores * e + (scores if system.dropout else 0.0)
+    stream = tokens * model.hidden * e / (plan.tensor if plan.sequence_parallel else 1.0)
+    whole = again if plan.recompute == FULL else 0.0
+    return float(kept + stream + max(whole + feed, again + core - forward))
+
+
+@compiled
 def layer(
     model: Any, plan: Any, system: Any, sparse: bool, edge: bool, sums: Any, space: Any
 ) -> None:
@@ -282,10 +328,15 @@ def layer(
         _norm(system, sums, space, parts, float(model.hidden), full)
         _residual(system, sums, space, parts, full)
     _attention(model, plan, system, sums, space, tokens, split)
+    before = space[STORED]
     if sparse:
         _experts(model, plan, system, sums, space, tokens)
     else:
         _dense(model, plan, system, sums, space, tokens, split)
+    if not system.operators:
+        kept, forward = space[STORED], space[STORED] - before
+        space[WORKING] = _at_work(model, plan, system, sparse, tokens, kept, forward)
+        space[GRADIENTS] = 0.0
     if full:
         space[STORED] = flow * system.element_bytes
         if plan.sequence_parallel and not system.operators:

@@ -13,12 +13,12 @@ from archgym.envs.llm.cost.pipeline import in_flight
 __all__ = ["GRADIENT", "OPTIMIZER", "PARAMETER", "layer_parameters", "memory", "table_parameters"]
 
 OPTIMIZER, GRADIENT, PARAMETER = 1, 2, 3
-"""What is sharded over the data-parallel group, each with those before it."""
+"""What is sharded over data- and context-parallel ranks, each with those before it."""
 
 
 @compiled
 def layer_parameters(model: Any, plan: Any, sparse: bool) -> tuple[float, float]:
-    """Parameters of a layer on one GPU: those that all data-parallel ranks share, and experts."""
+    """Parameters of a layer on one GPU: those that data and context ranks share, and experts."""
     width = float(model.hidden)
     query = float(model.heads * model.head_size) / plan.tensor
     value = max(1.0, float(model.kv_heads) / plan.tensor) * model.head_size
@@ -45,7 +45,7 @@ def _states(
     Args:
         plan: the plan.
         system: the cluster and its software.
-        own: parameters that all data-parallel ranks hold.
+        own: parameters that all data and context ranks hold.
         experts: parameters of experts.
         one: parameters of a layer.
         number: layers.
@@ -102,7 +102,7 @@ def memory(
         layers: dense and sparse layers of each stage.
         per_layer: parameters of a layer, shape (2, 2): dense and sparse; shared and experts.
         space: bytes of a layer, shape (2, 3).
-        logits: bytes that the output layer and the loss need at work.
+        logits: bytes that the output layer and the loss need at work, when no layer is at work.
         out: a record of results.
     """
     parts = np.zeros(4)
@@ -119,14 +119,18 @@ def memory(
         flight = in_flight(plan.schedule, plan.pipeline, plan.virtual, plan.micro_batches, stage)
         stored = layers[stage, 0] * space[0, STORED] + layers[stage, 1] * space[1, STORED]
         parts[3] = stored * flight
+        kept = 0.0
         if plan.recompute != FULL:  # the layer at work is among those kept
-            parts[3] = max(0.0, parts[3] - space[kind, STORED])
+            kept = min(parts[3], space[kind, STORED])
+            parts[3] -= kept
         host = _offload(plan, number, stored, parts)
         work = max(space[0, WORKING], space[1, WORKING])
         work += max(space[0, GRADIENTS], space[1, GRADIENTS])
-        work += system.overhead_bytes + (logits if last else 0.0)
+        if last:
+            work = max(work, kept + logits)
+        work += system.overhead_bytes
         if system.dummy_gradients:
-            work += system.element_bytes * (per_layer[kind, 0] + (table if last else 0.0))
+            work += system.element_bytes * per_layer[kind, 0]
         peak = parts.sum() + work
         if peak > out.peak_bytes:
             out.peak_bytes, out.working_bytes, out.host_bytes = peak, work, host

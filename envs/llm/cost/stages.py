@@ -60,7 +60,7 @@ def _offloaded_s(system: Any, plan: Any, sums: Any, space: Any, parameters: floa
     state = 0.0
     if plan.offload_optimizer and system.operators:
         state = parameters * system.master_bytes
-        state /= plan.data if plan.sharding >= OPTIMIZER else 1
+        state /= plan.data * plan.context if plan.sharding >= OPTIMIZER else 1
     found = np.zeros(2)
     for side in range(2):
         size = max(weights, kept) if side == 0 else weights + kept + state
@@ -83,7 +83,14 @@ def _offloaded_s(system: Any, plan: Any, sums: Any, space: Any, parameters: floa
 
 @compiled
 def ends_s(model: Any, plan: Any, system: Any, sums: Any, space: Any, last: bool) -> None:
-    """Kernels of the embedding (first stage), or of the output layer and the loss (last)."""
+    """Kernels of the embedding (first stage), or of the output layer and the loss (last).
+
+    Beside the kept activations, the logits live once as the output layer wrote them and once in
+    32 bits, in which the loss overwrites them with the softmax (Megatron-LM,
+    ``megatron/core/tensor_parallel/cross_entropy.py``). In the backward pass of the output layer
+    their gradient lives, with the gradient of its input and a gradient of its weights that nobody
+    reads (``layers.py`` there). Input and output of the last norm are kept.
+    """
     e = system.element_bytes
     tokens = float(plan.micro_batch) * model.sequence / plan.context
     flow = tokens * model.hidden
@@ -99,7 +106,11 @@ def ends_s(model: Any, plan: Any, system: Any, sums: Any, space: Any, last: bool
         system, sums, 5.0 * scores, 0.5 * each * scores, 3.0 * scores, 0.5 * each * scores, False
     )
     sums[INPUTS, NETWORK] += network_s(system, plan, sums, INPUTS, ALL_REDUCE, flow)
-    space[WORKING] += scores * 8.0
+    parts = flow / plan.tensor if plan.sequence_parallel else flow
+    gathered = flow if plan.sequence_parallel and plan.tensor > 1 else 0.0
+    loss = scores * (e + 4.0)
+    unread = model.hidden * columns * e if system.dummy_gradients else 0.0
+    space[WORKING] += 2.0 * parts * e + gathered * e + max(loss, scores * e + flow * e + unread)
 
 
 @compiled

@@ -21,29 +21,39 @@ __all__ = ["after_s", "lengthen_passes"]
 
 
 @compiled
-def _data_s(system: Any, plan: Any, size: float, kind: int, count: float) -> float:
-    stride = float(plan.context_stride if plan.context > 1 else plan.data_stride)
-    return float(collective_s(system, kind, size, count, stride, plan.data_tier, plan.data_slowed))
+def _data_s(system: Any, plan: Any, size: float, kind: int) -> float:
+    """Seconds of a collective of those that add up gradients: all data and context ranks.
+
+    Where other ranks lie between its parts, each GPU exchanges its share of the vector with those
+    of its place in the other parts, while a context-parallel group exchanges within itself; the
+    two overlap in chunks, so the slower one counts.
+    """
+    near, data, context = float(plan.context_stride), float(plan.data), float(plan.context)
+    tier, slowed = plan.data_tier, plan.data_slowed
+    if plan.data_stride <= plan.context_stride * plan.context:
+        return float(collective_s(system, kind, size, data * context, near, tier, slowed))
+    inside = collective_s(system, kind, size, context, near, tier, slowed)
+    far = float(plan.data_stride)
+    return float(max(inside, collective_s(system, kind, size / context, data, far, tier, slowed)))
 
 
 @compiled
 def _synchronised_s(system: Any, plan: Any, size: float) -> float:
-    """Seconds in which a data-parallel group adds up gradients of ``size`` bytes.
+    """Seconds in which data- and context-parallel ranks add up gradients of ``size`` bytes.
 
     Where the optimizer is sharded, the updated parameters are gathered too. Gradients that are
     sharded themselves have been added up by then.
     """
     if size <= 0:
         return 0.0
-    count = float(plan.data * plan.context)
     if plan.sharding == 0:
-        return _data_s(system, plan, size, ALL_REDUCE, count)
+        return _data_s(system, plan, size, ALL_REDUCE)
     weights = size * (1.0 if system.operators else system.element_bytes / system.gradient_bytes)
     seconds = 0.0
     if system.operators or plan.sharding == OPTIMIZER:
-        seconds += _data_s(system, plan, size, REDUCE_SCATTER, count)
+        seconds += _data_s(system, plan, size, REDUCE_SCATTER)
     if plan.sharding < PARAMETER:
-        seconds += _data_s(system, plan, weights, ALL_GATHER, count)
+        seconds += _data_s(system, plan, weights, ALL_GATHER)
     return seconds
 
 
@@ -164,8 +174,8 @@ def lengthen_passes(plan: Any, system: Any, parameters: float, number: float, pa
     each, added = parameters / number, 0.0
     gather = 0.0
     if plan.sharding == PARAMETER:
-        gather = _data_s(system, plan, each * system.element_bytes, ALL_GATHER, count)
-    spread = _data_s(system, plan, each * system.gradient_bytes, REDUCE_SCATTER, count)
+        gather = _data_s(system, plan, each * system.element_bytes, ALL_GATHER)
+    spread = _data_s(system, plan, each * system.gradient_bytes, REDUCE_SCATTER)
     others = max(0.0, number / plan.virtual - 1.0)
     for chunk in range(plan.virtual):
         for side in range(2):

@@ -52,7 +52,9 @@ class Stack(Entry):
         operators: efficiency by the size of an operator (staircases), not by tiles and kernels.
         roofline: with ``operators``, whether arithmetic and memory accesses overlap.
         flash: attention in one kernel that keeps no scores.
-        fused_activation: the activation keeps no input of its own.
+        fused_activation: the activation keeps no input of its own, as calculon can have it.
+            Megatron-Core's fused activations keep theirs, gate and up
+            (``megatron/core/fusions/fused_bias_swiglu.py``), so its stacks do not set this.
         fused_dropout: dropout and residual are one kernel.
         dropout: whether there is dropout.
         dummy_gradients: whether each shape of weights has a gradient that nobody reads, as

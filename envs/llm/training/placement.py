@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ PLACEMENTS = ("in order", "by bandwidth")
 _ROUNDS = 4
 _WIDTH = 2.0
 """Bytes of an activation or a gradient, for the shares of the groups in what is sent."""
+_Rings = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -27,22 +29,26 @@ class Shape:
     Attributes:
         gpus: ranks.
         node_gpus: ranks of a node.
-        groups: members and stride of the groups of tensor, data and pipeline parallelism.
+        groups: rings of tensor parallelism, of those that add up gradients, and of stages: members
+            and stride of each. Where stages lie between data-parallel ranks, those that add up
+            gradients have two rings: of context ranks, and of data ranks.
         volumes: bytes that a GPU sends in an iteration in a group of each kind.
     """
 
     gpus: int
     node_gpus: int
-    groups: Sequence[tuple[int, int]]
+    groups: Sequence[_Rings]
     volumes: Sequence[float]
 
     def hops(self, group: int) -> NDArray[np.int64]:
         """Pairs of nodes between which neighbours of a kind of groups send, shape (n, 2)."""
-        count, stride = self.groups[group]
         ranks = np.arange(self.gpus)
-        place = ranks // stride % count
-        there = ranks + np.where(place == count - 1, -(count - 1) * stride, stride)
-        pairs = np.stack([ranks // self.node_gpus, there // self.node_gpus], axis=1)
+        found = []
+        for count, stride in self.groups[group]:
+            place = ranks // stride % count
+            there = ranks + np.where(place == count - 1, -(count - 1) * stride, stride)
+            found.append(np.stack([ranks // self.node_gpus, there // self.node_gpus], axis=1))
+        pairs = np.concatenate(found)
         return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
 
 
@@ -114,6 +120,15 @@ def _exchanged(
     return nodes
 
 
+def _gradient_rings(plan: Any) -> _Rings:
+    """The rings of the ranks that add up gradients in a record of ``PLAN``."""
+    data, context = int(plan["data"]), int(plan["context"])
+    near, far = int(plan["context_stride"]), int(plan["data_stride"])
+    if far <= near * context:
+        return ((data * context, near),)
+    return ((context, near), (data, far))
+
+
 class LinkRates:
     """The links of a cluster, and what they mean for plans; remembers the plans that it has seen.
 
@@ -144,12 +159,10 @@ class LinkRates:
         """
         for i, placement in enumerate(placements):
             one = plans[i]
-            data = int(one["data"] * one["context"])
-            stride = int(one["context_stride"] if one["context"] > 1 else one["data_stride"])
             groups = (
-                (int(one["tensor"]), 1),
-                (data, stride),
-                (int(one["pipeline"]), int(one["pipeline_stride"])),
+                ((int(one["tensor"]), 1),),
+                _gradient_rings(one),
+                ((int(one["pipeline"]), int(one["pipeline_stride"])),),
             )
             key = (groups, placement)
             if key not in self._known:
@@ -158,8 +171,8 @@ class LinkRates:
             for name, rate in zip(("tensor", "data", "pipeline"), self._known[key], strict=True):
                 one[f"{name}_slowed"] = rate if rate < np.inf else 1.0
 
-    def _volumes(self, groups: Sequence[tuple[int, int]]) -> tuple[float, float, float]:
-        (tensor, _), (data, _), (stages, _) = groups
+    def _volumes(self, groups: Sequence[_Rings]) -> tuple[float, float, float]:
+        tensor, data, stages = (math.prod(count for count, _ in rings) for rings in groups)
         flow = self._tokens / data * self._model.hidden * _WIDTH
         layers = self._model.layers / stages
         gradients = 2.0 * _WIDTH * self._model.parameters / (tensor * stages)

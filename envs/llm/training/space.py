@@ -38,6 +38,7 @@ def training_space(workload: Workload) -> DesignSpace:
     ]
     tensor, stages = param("tensor_parallel"), param("pipeline_parallel")
     width: Expression = tensor * stages
+    several = width < gpus  # context ranks add up gradients as data-parallel ones do
     if model.sequence >= _LONG_SEQUENCE:
         contexts = [n for n in _powers(_MAX_CONTEXT) if _shares(workload, n)]
         parameters.append(
@@ -52,7 +53,7 @@ def training_space(workload: Workload) -> DesignSpace:
     batches = [n for n in _powers(_MAX_MICRO_BATCH) if n <= workload.batch]
     parameters.append(Ordinal("micro_batch", batches, unit="sequences", doc="in one pass"))
     parameters += _schedule(model.layers)
-    parameters += _switches(width < gpus, workload)
+    parameters += _switches(several, width < gpus, workload)
     return DesignSpace(parameters, _rules(width, gpus, workload))
 
 
@@ -103,7 +104,14 @@ def _schedule(layers: int) -> list[Parameter]:
     return found
 
 
-def _switches(several: Expression, workload: Workload) -> list[Parameter]:
+def _switches(several: Expression, parallel: Expression, workload: Workload) -> list[Parameter]:
+    """Choices of the software.
+
+    Args:
+        several: whether several GPUs add up the gradients of a parameter.
+        parallel: whether there is data parallelism.
+        workload: what is trained on what.
+    """
     split = param("tensor_parallel") > 1
     found: list[Parameter] = [
         Boolean("sequence_parallel", when=split, doc="norms and dropout are cut too"),
@@ -130,14 +138,14 @@ def _switches(several: Expression, workload: Workload) -> list[Parameter]:
             "sharding",
             list(CHOICES["sharding"]),
             when=several,
-            doc="what is spread over the data-parallel group (ZeRO 0 to 3)",
+            doc="what is spread over data- and context-parallel ranks (ZeRO 0 to 3)",
         ),
         Boolean("offload_optimizer", doc="the optimizer's state is kept by the host"),
         Boolean("offload_activations", doc="activations are kept by the host"),
         Categorical(
             "rank_order",
             list(ORDERS),
-            when=several & (param("pipeline_parallel") > 1),
+            when=parallel & (param("pipeline_parallel") > 1),
             doc="neighbours first",
         ),
     ]

@@ -10,6 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import archgym
+from archgym.envs.llm.environment import LLMTraining
+from archgym.envs.llm.training.placement import LinkRates
+from archgym.envs.llm.training.plan import plan_records
 from archgym.errors import InvalidValueError, UnknownNameError
 
 NODES = 8
@@ -57,6 +60,32 @@ def test_one_slow_link_slows_only_the_groups_that_use_it(tmp_path: Path) -> None
     slow = written(tmp_path, links)
     assert seconds(slow, placement="in order") > 1.1 * seconds(SPEC)
     assert seconds(slow, placement="by bandwidth") == pytest.approx(seconds(SPEC))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "share"),
+    [((1, 2), 1.0), ((0, 4), 0.1), ((0, 1), 0.1)],
+)
+def test_gradients_cross_links_of_context_and_of_data_ranks(
+    tmp_path: Path, nodes: tuple[int, int], share: float
+) -> None:
+    """One GPU a node; two context ranks, two stages, two data ranks, in this order: neighbours are
+    1, 2 and 4 nodes apart, so that nobody sends from node 1 to node 2."""
+    links = np.full((NODES, NODES), 25.0)
+    links[nodes] = links[nodes[::-1]] = 2.5
+    cluster = {"base": "dgx_a100", "node_gpus": 1, "network_gb_per_s": 25}
+    model = {"base": "gpt_7.5b", "sequence": 8192}
+    changes = {"model": model, "cluster": cluster, "gpus": NODES, "batch": 8}
+    env = archgym.make("LLMTraining-v0", workload={**written(tmp_path, links), **changes})
+    assert isinstance(env, LLMTraining)
+    plan = {**env.baseline_design, "tensor_parallel": 1, "context_parallel": 2}
+    plan |= {"pipeline_parallel": 2, "schedule": "1f1b", "rank_order": "tp-cp-pp-dp"}
+    space = env.design_space
+    designs = space.designs([space.canonical({**plan, "placement": "in order"})])
+    loaded = env.loaded
+    rates = LinkRates(links, 25.0, NODES, 1, loaded.model, loaded.tokens)
+    (record,) = plan_records(designs, loaded.gpus, loaded.batch, rates)
+    assert record["data_slowed"] == pytest.approx(share)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_measured_runs_of_llm_foundry_are_near() -> None:
         ("A100, recomputation", "iteration_s", 0.04, 0.08),
         ("A100, recomputation", "activation_memory_gib", 0.02, 0.04),
         ("B200, cut down", "iteration_s", 0.08, 0.12),
-        ("B200, cut down", "peak_memory_gib", 0.03, 0.08),
+        ("B200, cut down", "peak_memory_gib", 0.01, 0.03),
         ("H100, dense", "tokens_per_s_per_gpu", 0.12, 0.12),
         ("H100, dense", "mfu_share", 0.12, 0.12),
     ],
