@@ -56,6 +56,18 @@ class BackboneOptions:
     head_channels: int = 32
     """Channels of one head of attention."""
 
+    def values(self) -> dict[str, tuple[Any, ...]]:
+        """The values of each parameter of an architecture."""
+        found: dict[str, tuple[Any, ...]] = {
+            "resolution": self.resolutions,
+            "width": self.widths,
+            "expansion": self.expansions,
+        }
+        for number in range(STAGES):
+            found[f"stage{number + 1}_kind"] = self.kinds[number]
+            found[f"stage{number + 1}_depth"] = self.depths[number]
+        return found
+
 
 IMAGENET: Final = BackboneOptions(
     resolutions=(160, 192, 224, 256),
@@ -177,23 +189,9 @@ def parameter_count(parts: list[Part]) -> int:
 
 def architectures(options: BackboneOptions) -> Iterator[dict[str, Any]]:
     """Every network of a space, in a fixed order."""
-    stages: list[list[dict[str, Any]]] = [
-        [
-            {f"stage{number}_kind": kind, f"stage{number}_depth": depth}
-            for kind in kinds
-            for depth in depths
-        ]
-        for number, (kinds, depths) in enumerate(
-            zip(options.kinds, options.depths, strict=True), start=1
-        )
-    ]
-    for resolution, width, expansion, *some in itertools.product(
-        options.resolutions, options.widths, options.expansions, *stages
-    ):
-        found: dict[str, Any] = {"resolution": resolution, "width": width, "expansion": expansion}
-        for stage in some:
-            found.update(stage)
-        yield found
+    values = options.values()
+    for some in itertools.product(*values.values()):
+        yield dict(zip(values, some, strict=True))
 
 
 def key_of(architecture: Mapping[str, Any]) -> str:
