@@ -290,7 +290,7 @@ class NASEnvironment(Environment):
         """The sources of accuracies, the schedulers, and the devices."""
         return {
             "accuracy": "; ".join(f"{name}: {doc}" for name, doc in SOURCES.items())
-            + "; unless given, W1 to W3 have synthetic ones, imagenet_mbconv scores, others tables",
+            + "; unless given, W1 to W3 have synthetic ones, imagenet_... scores, others tables",
             "accuracy_options": "a mapping; "
             + "; ".join(f"{name}: {', '.join(source_options(name)) or 'none'}" for name in SOURCES),
             "scheduler": ", ".join(SCHEDULERS),

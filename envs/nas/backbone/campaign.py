@@ -27,7 +27,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -103,9 +103,8 @@ def network_order(seed: int) -> list[str]:
 
 def part_order(seed: int) -> list[Part]:
     """Every part of any network, in a random order."""
-    found = {
-        part.key: part for each in architectures(IMAGENET) for part in parts_of(IMAGENET, each)
-    }
+    deepest = replace(IMAGENET, depths=tuple(depths[-1:] for depths in IMAGENET.depths))
+    found = {part.key: part for each in architectures(deepest) for part in parts_of(IMAGENET, each)}
     parts = [found[key] for key in sorted(found)]
     random.Random(seed).shuffle(parts)
     return parts

@@ -5,7 +5,7 @@ The family's networks scale their pictures to the resolution that they work on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
 from archgym.envs.nas.backbone import parts
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 __all__ = ["Backbone"]
+
+_BY_SIZE: Final = ("mbconv", "attention", "fused")
+"""From few parameters to many: options are listed so."""
 
 
 class Backbone:
@@ -37,7 +40,11 @@ class Backbone:
         stages = zip(options.kinds, options.depths, strict=True)
         for number, (kinds, depths) in enumerate(stages, start=1):
             found += [
-                Categorical(f"stage{number}_kind", kinds, doc=f"blocks of stage {number}"),
+                Categorical(
+                    f"stage{number}_kind",
+                    tuple(sorted(kinds, key=_BY_SIZE.index)),
+                    doc=f"blocks of stage {number}",
+                ),
                 Ordinal(f"stage{number}_depth", depths, doc=f"how many blocks stage {number} has"),
             ]
         return tuple(found)

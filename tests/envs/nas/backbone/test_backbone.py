@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from archgym.envs.nas.accuracy.zero_cost import ProxyAccuracy
 from archgym.envs.nas.backbone.campaign import Plan, measure, network_order, part_order
 from archgym.envs.nas.backbone.deployed import deployed
 from archgym.envs.nas.backbone.parts import (
@@ -22,6 +24,8 @@ from archgym.envs.nas.backbone.parts import (
     parts_of,
 )
 from archgym.envs.nas.backbone.timing import CoreTimer, Timed
+from archgym.envs.nas.families.torch_modules import initialise
+from archgym.envs.nas.tasks import TASKS, family_of
 
 SMALL = "r160-w16-e3-mbconv2.fused1.attention3.attention1"
 
@@ -107,3 +111,18 @@ def test_a_core_is_timed() -> None:
     assert timed.finite
     assert timed.runs == 5
     assert 0 < timed.fastest_us <= timed.time_us
+
+
+def test_trained_copies_are_independent_and_scored() -> None:
+    task = TASKS["imagenet_backbone"]
+    family, architecture = family_of(task), architecture_of(SMALL)
+    x = torch.from_numpy(np.random.default_rng(0).random((1, 3, 160, 160), dtype=np.float32))
+    found = []
+    for seeds in ([1, 2], [1], [2]):
+        module = family.module(task, architecture, len(seeds))
+        initialise(module, [np.random.default_rng(seed) for seed in seeds])
+        with torch.no_grad():
+            found.append(module.eval()(x.repeat(1, len(seeds), 1, 1)))
+    assert torch.allclose(found[0], torch.cat(found[1:], 1), rtol=1e-3, atol=0.1)
+    # Attention has no part in the flow but that all pixels are mixed.
+    assert np.isfinite(ProxyAccuracy("synflow").accuracies(task, [architecture], 1)).all()

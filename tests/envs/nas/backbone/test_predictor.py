@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from archgym.envs.nas.backbone import predictor
@@ -27,14 +29,14 @@ PARTS = {part.key: 1.0 + part.macs / 1e7 for part in part_order(0)}
 NETWORKS = [architecture_of(key) for key in network_order(0)[:600]]
 
 
-def times_of(networks: list[dict[str, object]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def times_of(networks: list[dict[str, Any]]) -> NDArray[np.float64]:
     """The sum of parts, times a factor that depends on resolution and the last stage."""
     factors = [
-        0.7 + 0.001 * int(str(n["resolution"])) + 0.2 * (n["stage4_kind"] == "attention")
-        for n in networks
+        0.7 + 0.001 * n["resolution"] + 0.2 * (n["stage4_kind"] == "attention") for n in networks
     ]
     sums = [sum_of_parts(PARTS, parts_of(IMAGENET, n)) for n in networks]
-    return np.array(factors) * np.array(sums)
+    found: NDArray[np.float64] = np.array(factors) * np.array(sums)
+    return found
 
 
 def test_a_predictor_learns_what_the_sum_of_the_parts_misses() -> None:
@@ -62,19 +64,19 @@ def test_the_predictors_that_ship_are_those_of_the_data() -> None:
 
 def test_what_a_campaign_wrote_is_packed(tmp_path: Path) -> None:
     key, part = network_order(0)[1], part_order(0)[0]
-    gpu = [
+    gpu: list[list[Any]] = [
         ["gpu", key, 1, 1, 300.5, 300, 20, True, 1980, 40, 300, "", 5.0],
         ["gpu", key, 1, 64, 2000, 1990, 20, True, 1975, 41, 300, "", 5.1],
         ["gpu", key, 2, 64, 2010, 1990, 20, True, 1975, 41, 300, "", 9.1],
         ["gpu", network_order(0)[2], 1, 1, 9, 9, 20, True, 1975, 41, 300, "", 9.2],
         ["gpu", part.key, 0, 1, 4.5, 4, 20, True, 1975, 41, 300, "", 9.4],
     ]
-    core = [
+    core: list[list[Any]] = [
         ["core", key, 1, 1, 50000, 49000, 5, True, "", "", "", 4, 6.0],
         ["core", key, 3, 1, 48000, 47000, 5, True, "", "", "", 4, 16.0],
     ]
     for name, rows in (("gpu", gpu), ("core", core)):
-        lines = [",".join(map(str, row)) for row in [list(COLUMNS), *rows]]
+        lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in rows)]
         # The last line was cut off.
         (tmp_path / f"{name}.csv").write_text("\n".join([*lines, f"{name},{key},1"]))
     pack([str(tmp_path), str(tmp_path / "out")])
