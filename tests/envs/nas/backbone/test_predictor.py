@@ -26,7 +26,8 @@ from archgym.envs.nas.backbone.packing import main as pack
 from archgym.envs.nas.backbone.parts import IMAGENET, architecture_of, macs, parts_of
 
 PARTS = {part.key: 1.0 + part.macs / 1e7 for part in part_order(0)}
-NETWORKS = [architecture_of(key) for key in network_order(0)[:600]]
+ORDER = network_order(0)
+NETWORKS = [architecture_of(key) for key in ORDER[:600]]
 
 
 def times_of(networks: list[dict[str, Any]]) -> NDArray[np.float64]:
@@ -63,12 +64,12 @@ def test_the_predictors_that_ship_are_those_of_the_data() -> None:
 
 
 def test_what_a_campaign_wrote_is_packed(tmp_path: Path) -> None:
-    key, part = network_order(0)[1], part_order(0)[0]
+    key, part = ORDER[1], part_order(0)[0]
     gpu: list[list[Any]] = [
         ["gpu", key, 1, 1, 300.5, 300, 20, True, 1980, 40, 300, "", 5.0],
         ["gpu", key, 1, 64, 2000, 1990, 20, True, 1975, 41, 300, "", 5.1],
         ["gpu", key, 2, 64, 2010, 1990, 20, True, 1975, 41, 300, "", 9.1],
-        ["gpu", network_order(0)[2], 1, 1, 9, 9, 20, True, 1975, 41, 300, "", 9.2],
+        ["gpu", ORDER[2], 1, 1, 9, 9, 20, True, 1975, 41, 300, "", 9.2],
         ["gpu", part.key, 0, 1, 4.5, 4, 20, True, 1975, 41, 300, "", 9.4],
     ]
     core: list[list[Any]] = [
