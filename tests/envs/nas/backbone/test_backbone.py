@@ -113,6 +113,7 @@ def test_a_core_is_timed() -> None:
     assert 0 < timed.fastest_us <= timed.time_us
 
 
+@pytest.mark.full
 def test_trained_copies_are_independent_and_scored() -> None:
     task = TASKS["imagenet_backbone"]
     family, architecture = family_of(task), architecture_of(SMALL)

@@ -57,6 +57,7 @@ def test_a_few_disturbed_measurements_change_little() -> None:
     assert np.median(errors) < 0.02
 
 
+@pytest.mark.full
 def test_the_predictors_that_ship_are_those_of_the_data() -> None:
     again = fitted("h200_batch_64").coefficients
     shipped = predictor.shipped_predictor("h200_batch_64").coefficients
