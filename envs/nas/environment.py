@@ -19,10 +19,12 @@ from archgym.envs.accelerator.workload.layer import Network
 from archgym.envs.nas.accuracy.choice import SOURCES, accuracy_source, source_options
 from archgym.envs.nas.accuracy.source import AccuracySource
 from archgym.envs.nas.accuracy.training_loop import Recipe
+from archgym.envs.nas.backbone.measured import DEVICES as MEASURED
 from archgym.envs.nas.baseline import baseline_design
 from archgym.envs.nas.hardware.chip import DEFAULT_TECHNOLOGY, Chip
 from archgym.envs.nas.hardware.devices import DEVICES, device_chip, device_name
 from archgym.envs.nas.hardware.hardware_side import HardwareSide
+from archgym.envs.nas.hardware.measured_latency import ESTIMATES
 from archgym.envs.nas.metrics import accuracy_metrics, hardware_metrics, spec_metrics
 from archgym.envs.nas.network_side import NetworkSide, training_fidelities
 from archgym.envs.nas.reward import Specs
@@ -109,8 +111,8 @@ class NASEnvironment(Environment):
         technology: one of the accelerator environment's; workloads in paper mode have MAESTRO's.
         device: for space ``network``: what runs the networks, see
             :func:`archgym.envs.nas.hardware.devices.device_chip`.
-        simulator_options: for ``simulator="latency_table"``: ``table``, a file; by default the
-            table that our own cost model gives for the device.
+        simulator_options: for ``simulator="latency_table"``: ``table``, a file or a measured
+            device; by default the table that our own cost model gives for the device.
         **arguments: those of :class:`archgym.Environment`.
 
     Attributes:
@@ -288,7 +290,7 @@ class NASEnvironment(Environment):
         """The sources of accuracies, the schedulers, and the devices."""
         return {
             "accuracy": "; ".join(f"{name}: {doc}" for name, doc in SOURCES.items())
-            + "; unless given, W1 to W3 have synthetic ones, imagenet_mbconv scores, others tables",
+            + "; unless given, W1 to W3 have synthetic ones, imagenet_... scores, others tables",
             "accuracy_options": "a mapping; "
             + "; ".join(f"{name}: {', '.join(source_options(name)) or 'none'}" for name in SOURCES),
             "scheduler": ", ".join(SCHEDULERS),
@@ -296,7 +298,8 @@ class NASEnvironment(Environment):
             "device": "space 'network': "
             + "; ".join(f"{name}: {doc}" for name, (doc, _) in DEVICES.items())
             + f"; {next(iter(DEVICES))} unless given",
-            "simulator_options": "simulator 'latency_table': table, a file; generated unless given",
+            "simulator_options": "simulator 'latency_table': table, a file or, of backbones, "
+            f"{', '.join(MEASURED)}; generated unless given; estimate: {', '.join(ESTIMATES)}",
         }
 
     @classmethod

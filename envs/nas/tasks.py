@@ -12,6 +12,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final
 
+from archgym.envs.nas.backbone.parts import IMAGENET
 from archgym.envs.nas.families import (
     FAMILIES,
     Architecture,
@@ -119,6 +120,16 @@ _TASKS: Final = (
             head_filters=1280,
             first_width=16,
         ),
+        None,
+    ),
+    Task(
+        "imagenet_backbone",
+        "backbones of convolution or attention by stage at ImageNet's shapes, no data",
+        "backbone",
+        (3, 224, 224),
+        1000,
+        "accuracy",
+        IMAGENET,
         None,
     ),
 )

@@ -116,6 +116,13 @@ WORKLOADS: Final[Mapping[str, _Named]] = {
         "proxy",
         limited=False,
     ),
+    "imagenet_backbone": _Named(
+        "vision backbones whose latency was measured, by zero-cost scores: nothing is trained",
+        ("imagenet_backbone",),
+        "own",
+        "proxy",
+        limited=False,
+    ),
 }
 """Workloads that ship. The specifications of W1 to W3 are NASAIC's."""
 

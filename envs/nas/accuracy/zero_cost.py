@@ -13,7 +13,8 @@ for Lightweight NAS", ICLR 2021), so it is available for comparison. Raw scores 
 - ``synflow``: natural logarithm of the synaptic flow, the sum over the convolutions' weights of
   ``weight * dR/dweight``, where R is the sum of the outputs for an image of ones and every weight
   is replaced by its absolute value (Tanaka et al., NeurIPS 2020; as a score: Abdelfattah et al.).
-  Batch normalisation has no effect (its statistics are 0 and 1). Needs no data.
+  Batch normalisation has no effect (its statistics are 0 and 1). Attention gives every pixel the
+  same weight: a softmax would end the flow through queries and keys. Needs no data.
 - ``naswot``: logarithm of the determinant of the matrix that counts, for each pair of images, in
   how many ReLUs both are on or both off (Mellor et al., "Neural Architecture Search without
   Training", ICML 2021): large if the network separates the images. Uses the first training
@@ -140,7 +141,12 @@ def synflow(module: nn.Module, input_shape: tuple[int, int, int]) -> float:
     import torch
     from torch import nn
 
+    from archgym.envs.nas.families.backbone_modules import Mixing
+
     module.double().eval()
+    for layer in module.modules():
+        if isinstance(layer, Mixing):
+            layer.uniform = True
     weights = [layer.weight for layer in module.modules() if isinstance(layer, nn.Conv2d)]
     with torch.no_grad():
         for parameter in module.parameters():

@@ -1,9 +1,11 @@
-"""Families of networks: residual classifiers, U-Nets, chains of mobile bottlenecks."""
+"""Families of networks: residual classifiers, U-Nets, MBConv chains, vision backbones."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from archgym.envs.nas.backbone.parts import BackboneOptions
+from archgym.envs.nas.families.backbone import Backbone
 from archgym.envs.nas.families.family import Architecture, Family
 from archgym.envs.nas.families.mbconv import MBConv
 from archgym.envs.nas.families.options import (
@@ -19,6 +21,8 @@ from archgym.envs.nas.families.unet import UNet
 __all__ = [
     "FAMILIES",
     "Architecture",
+    "Backbone",
+    "BackboneOptions",
     "Family",
     "MBConv",
     "MBConvOptions",
@@ -31,6 +35,6 @@ __all__ = [
 ]
 
 FAMILIES: Final[Mapping[str, Family]] = MappingProxyType(
-    {"residual": Residual(), "unet": UNet(), "mbconv": MBConv()}
+    {"residual": Residual(), "unet": UNet(), "mbconv": MBConv(), "backbone": Backbone()}
 )
 """Every family by its name."""

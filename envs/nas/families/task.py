@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from archgym.envs.nas.backbone.parts import BackboneOptions
 from archgym.envs.nas.families.options import MBConvOptions, ResidualOptions, UNetOptions
 
 __all__ = ["Task"]
@@ -31,7 +32,7 @@ class Task:
     """Classes, or 1 for a mask."""
     metric: Literal["accuracy", "iou"]
     """Share of test images classified right, or intersection over union of the test masks."""
-    options: ResidualOptions | UNetOptions | MBConvOptions
+    options: ResidualOptions | UNetOptions | MBConvOptions | BackboneOptions
     data: str | None
     """Name of the data set in `archgym.envs.nas.data`; ``None`` if it has none here."""
     needs_folder: bool = False

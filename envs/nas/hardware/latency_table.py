@@ -7,7 +7,8 @@ the tables that were measured for that paper:
 
     expanded_conv-input:28x28x40-output:28x28x40-expand:3-kernel:5-stride:1-idskip:1: {mean: 1.2}
 
-with ms. The latency of a network is the sum of its parts'. :func:`make_table` generates a table for
+with ms. Backbones have lines of their own (:attr:`archgym.envs.nas.backbone.parts.Part.key`).
+The latency of a network is the sum of its parts'. :func:`make_table` generates a table for
 a device from archgym's cost model, :meth:`LatencyTable.read` reads a measured one.
 """
 
@@ -18,10 +19,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from archgym.envs.accelerator.workload.layer import Layer, Network
-from archgym.envs.nas.families import FAMILIES, Architecture, MBConv, MBConvOptions, Task
+from archgym.envs.nas.backbone.parts import STAGES, BackboneOptions
+from archgym.envs.nas.families import (
+    FAMILIES,
+    Architecture,
+    Backbone,
+    MBConv,
+    MBConvOptions,
+    Task,
+)
 from archgym.envs.nas.hardware.chip import DEFAULT_TECHNOLOGY, Chip
 from archgym.envs.nas.hardware.hardware_side import HardwareSide
 from archgym.errors import InvalidValueError, SimulationError
@@ -98,7 +107,7 @@ def part_keys(task: Task, architecture: Architecture) -> list[str]:
     """The parts of a network, by their lines in a table, in execution order.
 
     Raises:
-        InvalidValueError: if the task's networks are no chains of mobile bottlenecks.
+        InvalidValueError: if the task's networks are of another family.
     """
     return [key for key, _ in network_parts(task, architecture)]
 
@@ -107,13 +116,16 @@ def network_parts(task: Task, architecture: Architecture) -> list[tuple[str, tup
     """The parts of a network and the layers of each, in execution order.
 
     Raises:
-        InvalidValueError: if the task's networks are no chains of mobile bottlenecks.
+        InvalidValueError: if the task's networks are of another family.
     """
     family = FAMILIES[task.family]
+    if isinstance(family, Backbone):
+        found_parts = family.parts(task, architecture)
+        return [(part.key, family.part_layers(task, part, part.role)) for part in found_parts]
     if not isinstance(family, MBConv):
         raise InvalidValueError(
-            f"latency tables are for chains of mobile bottlenecks; task {task.name!r} has networks "
-            f"of family {task.family!r}"
+            f"latency tables are for chains of mobile bottlenecks and for backbones; task "
+            f"{task.name!r} has networks of family {task.family!r}"
         )
     layers = {layer.name: layer for layer in family.layers(task, architecture).layers}
     channels, rows, columns = task.input_shape
@@ -151,7 +163,7 @@ def make_table(
     """The table of a device from our own cost model, for every network of a task.
 
     Args:
-        task: one whose networks are chains of mobile bottlenecks.
+        task: one whose networks are chains of mobile bottlenecks, or backbones.
         device: a chip of one sub-accelerator: on several, parts run at the same time, and no sum
             of parts is the latency.
         name: what to call the device.
@@ -184,6 +196,8 @@ def make_table(
 def _covering(task: Task) -> list[Architecture]:
     """Architectures that hold every part of every architecture: all blocks alike, none skipped."""
     options = task.options
+    if isinstance(options, BackboneOptions):
+        return _covering_backbones(options)
     if not isinstance(options, MBConvOptions):
         return [{}]  # of another family, which network_parts refuses
     count = sum(stage.blocks for stage in options.stages)
@@ -195,6 +209,24 @@ def _covering(task: Task) -> list[Architecture]:
         }
         for kernel, expansion in product(options.kernels, options.expansions)
     ]
+
+
+def _covering_backbones(options: BackboneOptions) -> list[Architecture]:
+    """Deep backbones, whose stages are alike as far as they may be."""
+    found: list[Architecture] = []
+    for resolution, width, expansion, place in product(
+        options.resolutions,
+        options.widths,
+        options.expansions,
+        range(max(len(kinds) for kinds in options.kinds)),
+    ):
+        each: dict[str, Any] = {"resolution": resolution, "width": width, "expansion": expansion}
+        for number in range(STAGES):
+            kinds = options.kinds[number]
+            each[f"stage{number + 1}_kind"] = kinds[min(place, len(kinds) - 1)]
+            each[f"stage{number + 1}_depth"] = options.depths[number][-1]
+        found.append(each)
+    return found
 
 
 def _shape(layer: Layer) -> str:

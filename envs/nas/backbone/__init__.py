@@ -1,0 +1,1 @@
+"""Vision backbones whose latency was measured: their parts, modules, measurements, prediction."""
