@@ -29,7 +29,7 @@ def main() -> None:
         designs = model.design_space.unrank(
             np.arange(int(model.design_space.canonical_cardinality))
         )
-        times = [one.metrics["time_us"] or np.inf for one in model.evaluate_batch(designs)]
+        times = [one.metrics.get("time_us") or np.inf for one in model.evaluate_batch(designs)]
         first = [designs[int(place)] for place in np.argsort(times)[: given.first]]
         table = f"tabular:gpu-{shape.name.replace('_', '-')}"
         regrets = []

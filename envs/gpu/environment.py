@@ -61,6 +61,7 @@ class GPUKernel(Environment):
         Metric("power_w", "W", "minimize", "while the kernel runs without pause"),
         Metric("energy_mj", "mJ", "minimize", "of a launch, while it runs without pause"),
     )
+    version: ClassVar = "2"
     default_objective: ClassVar = "minimize time_us"
     baseline: ClassVar = BASELINES["gemm"]
     default_workload: ClassVar = DEFAULT_WORKLOAD
@@ -72,7 +73,8 @@ class GPUKernel(Environment):
         "in each step along K: matrix units, the L2 cache's path, shared memory and latency",
         "traffic of the device memory, by what a wave of tiles has in common",
         "softmax and steps of attention, passes of the normalisation, in the same way",
-        "a correction of these terms that was learned from measurements on an H200, and power",
+        "a correction of these terms that was learned from measurements on an H200",
+        "power of each part of the GPU by how busy it is, with what the L2 cache holds, to a limit",
         "designs that the GPU refuses for shared memory, and fp8 products that are too inexact",
     )
     not_modelled: ClassVar = (

@@ -16,7 +16,7 @@ PARAMETERS: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = MappingProxyTyp
     {
         "gemm": {
             "block_m": (16, 32, 64, 128, 256),
-            "block_n": (32, 64, 128, 256),
+            "block_n": (32, 64, 128, 192, 256),
             "block_k": (32, 64, 128),
             "warps": (4, 8),
             "stages": (2, 3, 4, 5),
@@ -39,12 +39,19 @@ PARAMETERS: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = MappingProxyTyp
 )
 """Values of each parameter, by kernel."""
 
+THIRDS: Final = (192,)
+"""Values of ``block_n`` that are no power of two: two thirds and one third are multiplied apart."""
+
 
 def legal(kernel: str, design: Mapping[str, int]) -> bool:
-    """Whether each thread has few enough elements for its registers, with some to spill."""
+    """Whether each thread has few enough elements for its registers, with some to spill.
+
+    Tiles whose columns are no power of two are for warpgroups, which have 64 rows.
+    """
     threads = 32 * design["warps"]
     if kernel == "gemm":
-        return design["block_m"] * design["block_n"] <= 256 * threads
+        fits = design["block_m"] * design["block_n"] <= 256 * threads
+        return fits and (design["block_m"] >= 64 or design["block_n"] not in THIRDS)
     if kernel == "attention":
         return design["block_m"] <= 2 * threads
     return design["block_rows"] * design["block_columns"] <= 128 * threads
@@ -150,5 +157,19 @@ SHAPES: Final = (
     _norm("norm_4096", 8192, 4096),
     _norm("norm_1024", 65536, 1024),
     _norm("norm_16384", 2048, 16384),
+    _attention("attention_4096", 1, 8, 4096, 128, 0),
+    _attention("attention_batch_64", 16, 16, 1024, 64, 0),
+    _attention("attention_code", 2, 8, 4096, 64, 1),
+    _attention("attention_single", 1, 16, 2048, 64, 0),
+    _attention("attention_short", 8, 32, 512, 128, 0),
+    _attention("attention_chat", 4, 16, 1024, 128, 1),
+    _attention("attention_window", 128, 8, 128, 64, 0),
+    _norm("norm_4096_small", 1024, 4096),
+    _norm("norm_2560", 8192, 2560),
+    _norm("norm_8192_small", 512, 8192),
+    _norm("norm_512", 131072, 512),
+    _norm("norm_3072", 16384, 3072),
+    _norm("norm_1536", 4096, 1536),
+    _norm("norm_12288", 1536, 12288),
     *HELD_OUT,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from archgym.envs.gpu.parameters import PARAMETERS, Shape
+from archgym.envs.gpu.parameters import PARAMETERS, THIRDS, Shape
 from archgym.space import DesignSpace, Ordinal, Rule, param
 
 _DOCS = {
@@ -18,11 +18,17 @@ _DOCS = {
     "group_m": "rows of tiles that are visited together, for reuse in the L2 cache",
     "split_k": "parts of K that different blocks add up",
 }
-_RULES = {
+_FEW = "each thread has few enough elements for its registers, with some to spill"
+_ELEMENTS = {
     "gemm": param("block_m") * param("block_n") <= 8192 * param("warps"),
     "attention": param("block_m") <= 64 * param("warps"),
     "norm": param("block_rows") * param("block_columns") <= 4096 * param("warps"),
 }
+_THIRDS = Rule(
+    "rows_of_thirds",
+    param("block_n").isin(THIRDS).implies(param("block_m") >= 64),
+    "tiles whose columns are no power of two are for warpgroups, which have 64 rows",
+)
 BASELINES: dict[str, dict[str, int]] = {
     "gemm": {
         "block_m": 128,
@@ -51,9 +57,9 @@ def baseline_of(shape: Shape) -> dict[str, int]:
 
 @cache
 def design_space(kernel: str) -> DesignSpace:
-    """The design space of a kernel; its rule is :func:`archgym.envs.gpu.parameters.legal`."""
+    """The design space of a kernel, with the rules of :func:`archgym.envs.gpu.parameters.legal`."""
     parameters = [
         Ordinal(name, values, doc=_DOCS[name]) for name, values in PARAMETERS[kernel].items()
     ]
-    why = "each thread has few enough elements for its registers, with some to spill"
-    return DesignSpace(parameters, rules=[Rule("elements_of_a_thread", _RULES[kernel], why)])
+    rules = [Rule("elements_of_a_thread", _ELEMENTS[kernel], _FEW)]
+    return DesignSpace(parameters, rules=[*rules, *([_THIRDS] if kernel == "gemm" else [])])

@@ -18,29 +18,15 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from archgym.envs.gpu.parameters import BYTES, PARAMETERS, SHAPES, Shape, legal
+from archgym.envs.gpu.measuring.choosing import chosen_designs, surely_too_large
+from archgym.envs.gpu.parameters import KERNELS, SHAPES, Shape
 
 CHUNK = 12
 """Designs that a process compiles at a time."""
-
-
-def designs_of(shape: Shape) -> list[dict[str, int]]:
-    """Every design of a shape's kernel."""
-    values = PARAMETERS[shape.kernel]
-    every = (dict(zip(values, some, strict=True)) for some in itertools.product(*values.values()))
-    return [design for design in every if legal(shape.kernel, design)]
-
-
-def surely_too_large(shape: Shape, design: Mapping[str, int], limit: int) -> bool:
-    """Whether even the buffers that the compiler cannot do without exceed the shared memory."""
-    if shape.kernel != "gemm":
-        return False
-    step = (design["block_m"] + design["block_n"]) * design["block_k"] * BYTES[shape.dtype]
-    return (design["stages"] - 1) * step > limit
 
 
 class Table:
@@ -75,6 +61,8 @@ class Campaign:
         power_share: share of the time that power gets, at the end.
         limit: designs a shape at most, drawn at random; 0 for all.
         seed: of orders and draws.
+        others: of products, only the tiles of thirds and so many other designs; negative for all.
+        power_kernels: power is measured of their shapes.
     """
 
     def __init__(
@@ -85,6 +73,8 @@ class Campaign:
         power_share: float,
         limit: int,
         seed: int,
+        others: int = -1,
+        power_kernels: Sequence[str] = KERNELS,
     ) -> None:
         import torch
 
@@ -102,7 +92,7 @@ class Campaign:
         self._shapes = {shape.name: shape for shape in shapes}
         self._designs: dict[str, list[dict[str, int]]] = {}
         for shape in shapes:
-            every = designs_of(shape)
+            every = chosen_designs(shape, others, self._random)
             self._designs[shape.name] = self._random.sample(every, limit) if limit else every
         self._compiled: dict[str, list[Mapping[str, int]]] = {name: [] for name in self._shapes}
         self._missing = {name: len(some) for name, some in self._designs.items()}
@@ -131,6 +121,7 @@ class Campaign:
             ("shape", "design", "power_w", "time_us", "clock_mhz", "temperature_c", "moment_s"),
         )
         self._out = out
+        self._power_kernels = power_kernels
 
     def run(self, processes: int) -> None:
         """Compiles, checks, times in three passes, and measures power."""
@@ -317,7 +308,8 @@ class Campaign:
         """Power of PyTorch's kernel and of random designs, the shapes in turn."""
         from archgym.envs.gpu.measuring.problem import Problem
 
-        problems = {name: Problem(self._shapes[name]) for name in self._good if self._good[name]}
+        names = [n for n in self._good if self._shapes[n].kernel in self._power_kernels]
+        problems = {name: Problem(self._shapes[name]) for name in names if self._good[name]}
         orders = {name: list(self._good[name].items()) for name in problems}
         for order in orders.values():
             self._random.shuffle(order)
@@ -353,14 +345,24 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0)
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--others", type=int, default=-1)
+    parser.add_argument("--power-kernels", nargs="+", choices=KERNELS, default=KERNELS)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     by_name = {shape.name: shape for shape in SHAPES}
     names = given.shapes.split(",") if given.shapes else list(by_name)
     shapes = [by_name[name] for name in names]
-    Campaign(given.out, shapes, given.seconds, given.power_share, given.limit, given.seed).run(
-        given.processes
+    campaign = Campaign(
+        given.out,
+        shapes,
+        given.seconds,
+        given.power_share,
+        given.limit,
+        given.seed,
+        given.others,
+        given.power_kernels,
     )
+    campaign.run(given.processes)
     sys.stdout.flush()
     os._exit(0)  # processes may still be compiling for a pass that there was no time for
 

@@ -27,15 +27,19 @@ def gemm_kernel(
     steps_per_split,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
+    REST_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     EVEN_K: tl.constexpr,
     PARTIAL: tl.constexpr,
 ):
-    """One tile of C = A B; with PARTIAL, the share of a part of K, in single precision."""
+    """One tile of C = A B; with PARTIAL, the share of a part of K, in single precision.
+
+    A tile has BLOCK_N + REST_N columns; REST_N are multiplied apart, 0 for none.
+    """
     pid = tl.program_id(0)
     part = tl.program_id(1)
     tiles_m = tl.cdiv(m, BLOCK_M)
-    tiles_n = tl.cdiv(n, BLOCK_N)
+    tiles_n = tl.cdiv(n, BLOCK_N + REST_N)
     in_group = group_m * tiles_n
     first_m = (pid // in_group) * group_m
     height = tl.minimum(tiles_m - first_m, group_m)
@@ -43,7 +47,7 @@ def gemm_kernel(
     tile_n = (pid % in_group) // height
 
     rows = (tile_m * BLOCK_M + tl.arange(0, BLOCK_M)) % m
-    columns = (tile_n * BLOCK_N + tl.arange(0, BLOCK_N)) % n
+    columns = (tile_n * (BLOCK_N + REST_N) + tl.arange(0, BLOCK_N)) % n
     depth = tl.arange(0, BLOCK_K)
     first = part * steps_per_split
     last = tl.minimum(first + steps_per_split, tl.cdiv(k, BLOCK_K))
@@ -51,6 +55,10 @@ def gemm_kernel(
     a = a_ptr + rows[:, None] * stride_am + (offset + depth)[None, :] * stride_ak
     b = b_ptr + (offset + depth)[:, None] * stride_bk + columns[None, :] * stride_bn
     total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    if REST_N > 0:
+        others = (tile_n * (BLOCK_N + REST_N) + BLOCK_N + tl.arange(0, REST_N)) % n
+        b_rest = b_ptr + (offset + depth)[:, None] * stride_bk + others[None, :] * stride_bn
+        rest = tl.zeros((BLOCK_M, REST_N), dtype=tl.float32)
     for step in range(first, last):
         if EVEN_K:
             left = tl.load(a)
@@ -59,18 +67,34 @@ def gemm_kernel(
             inside = depth < k - step * BLOCK_K
             left = tl.load(a, mask=inside[None, :], other=0.0)
             right = tl.load(b, mask=inside[:, None], other=0.0)
+        if REST_N > 0:
+            if EVEN_K:
+                farther = tl.load(b_rest)
+            else:
+                farther = tl.load(b_rest, mask=inside[:, None], other=0.0)
         total = tl.dot(left, right, total)
+        if REST_N > 0:
+            rest = tl.dot(left, farther, rest)
+            b_rest += BLOCK_K * stride_bk
         a += BLOCK_K * stride_ak
         b += BLOCK_K * stride_bk
 
     out_rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
-    out_columns = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    out_columns = tile_n * (BLOCK_N + REST_N) + tl.arange(0, BLOCK_N)
     inside_c = (out_rows < m)[:, None] & (out_columns < n)[None, :]
     place = out_rows[:, None] * n + out_columns[None, :]
     if PARTIAL:
         tl.store(c_ptr + part.to(tl.int64) * m * n + place, total, mask=inside_c)
     else:
         tl.store(c_ptr + place, total.to(c_ptr.dtype.element_ty), mask=inside_c)
+    if REST_N > 0:
+        out_others = tile_n * (BLOCK_N + REST_N) + BLOCK_N + tl.arange(0, REST_N)
+        inside_rest = (out_rows < m)[:, None] & (out_others < n)[None, :]
+        place_rest = out_rows[:, None] * n + out_others[None, :]
+        if PARTIAL:
+            tl.store(c_ptr + part.to(tl.int64) * m * n + place_rest, rest, mask=inside_rest)
+        else:
+            tl.store(c_ptr + place_rest, rest.to(c_ptr.dtype.element_ty), mask=inside_rest)
 
 
 @triton.jit(do_not_specialize=["parts"])

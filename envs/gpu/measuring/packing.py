@@ -1,8 +1,10 @@
 """Packs the tables of a campaign into one Parquet file, a row for each design.
 
 ``python -m archgym.envs.gpu.measuring.packing OUT.parquet DIR...`` reads the CSV files that
-:mod:`archgym.envs.gpu.measuring.campaign` wrote into each folder; the first one is run 1. The
-columns are those that ``datasets/gpu/README.md`` describes. It needs pyarrow.
+:mod:`archgym.envs.gpu.measuring.campaign` wrote into each folder; the first one is run 1, or what
+``--run`` says. ``--add FILE`` begins with the rows of a packed file, and ``--held-out no`` or
+``yes`` takes only the shapes that models are fitted to, or those that judge. The columns are
+those that ``datasets/gpu/README.md`` describes. It needs pyarrow.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from archgym.envs.gpu.parameters import PARAMETERS, SHAPES
+from archgym.envs.gpu.parameters import HELD_OUT, PARAMETERS, SHAPES
+from archgym.reading.parquet import read_rows
 
 _TORCH = "torch"
 _NAMES = (
@@ -65,6 +68,26 @@ def _row(run: int, shape: str, design: str, part: dict[str, Any]) -> dict[str, A
     return row
 
 
+def added(
+    earlier: Sequence[dict[str, Any]], folders: Sequence[Path], *, run: int, held_out: bool | None
+) -> list[dict[str, Any]]:
+    """The rows of campaigns after earlier ones.
+
+    Args:
+        earlier: rows before them.
+        folders: of the campaigns.
+        run: number of the first.
+        held_out: whether only the shapes that judge are taken, or only those that models are
+            fitted to; by default all.
+    """
+    judging = {shape.name for shape in HELD_OUT}
+    rows = list(earlier)
+    for number, folder in enumerate(folders, run):
+        found = packed_rows(folder, number)
+        rows += [row for row in found if held_out in (None, row["shape"] in judging)]
+    return rows
+
+
 def write(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Writes the rows of all campaigns."""
     import pyarrow as pa
@@ -96,8 +119,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("folders", type=Path, nargs="+")
+    parser.add_argument("--run", type=int, default=1)
+    parser.add_argument("--add", type=Path)
+    parser.add_argument("--held-out", choices=("no", "yes"))
     given = parser.parse_args()
-    rows = [row for run, one in enumerate(given.folders, 1) for row in packed_rows(one, run)]
+    earlier = [] if given.add is None else read_rows(given.add)
+    held_out = {None: None, "yes": True, "no": False}[given.held_out]
+    rows = added(earlier, given.folders, run=given.run, held_out=held_out)
     write(rows, given.out)
 
 

@@ -10,7 +10,7 @@ import torch
 import triton
 
 from archgym.envs.gpu.measuring import kernels
-from archgym.envs.gpu.parameters import TOLERANCES, Shape
+from archgym.envs.gpu.parameters import THIRDS, TOLERANCES, Shape
 
 Design = Mapping[str, int]
 Launch = Callable[[], Any]
@@ -108,6 +108,7 @@ class Problem:
         if split > 1 and self._partial is None:
             size = (max(8, split), m, n)
             self._partial = torch.empty(size, dtype=torch.float32, device=self._device)
+        rest = design["block_n"] // 3 if design["block_n"] in THIRDS else 0
         out = self.output if split == 1 else self._partial
         arguments = (self.a, self.b, out, m, n, k, *self.a.stride(), *self.b.stride())
         kernel = kernels.gemm_kernel.warmup if warm else kernels.gemm_kernel.run
@@ -115,7 +116,8 @@ class Problem:
             "group_m": design["group_m"],
             "steps_per_split": -(-steps // split),
             "BLOCK_M": design["block_m"],
-            "BLOCK_N": design["block_n"],
+            "BLOCK_N": design["block_n"] - rest,
+            "REST_N": rest,
             "BLOCK_K": design["block_k"],
             "EVEN_K": k % design["block_k"] == 0,
             "PARTIAL": split > 1,

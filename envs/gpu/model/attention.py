@@ -101,7 +101,7 @@ def terms(
     found["occupancy"], found["resident"], found["each"] = occupancy, resident, each
     found["waves"], found["even"] = blocks / (every * occupancy), blocks / every / each
     found["steps"] = steps
-    found["memory_bytes"] = memory
+    found["memory_bytes"] = found["footprint_bytes"] = memory
     found["l2_bytes"] = blocks * steps * 2 * bn * head * element
     found["flops"] = blocks * steps * 4 * bm * bn * head
     return found

@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.envs.gpu.model import power
 from archgym.envs.gpu.model.compiled import CODE_PARAMETERS, REFUSED, VARIANTS, variants
 from archgym.envs.gpu.model.device import Device, device_named
 from archgym.envs.gpu.model.measured import Rows, measured, measured_shapes, rows_of
@@ -22,7 +24,7 @@ from archgym.envs.gpu.model.prediction import (
     KernelModel,
     activities,
 )
-from archgym.envs.gpu.model.terms import Array
+from archgym.envs.gpu.model.terms import Array, Bounds
 from archgym.envs.gpu.parameters import KERNELS, PARAMETERS
 from archgym.proxy.models.traversal import Trees
 from archgym.proxy.models.trees import grown_nodes
@@ -61,6 +63,7 @@ def fit(rows: Rows, kernel: str, device: Device, seed: int = 0) -> KernelModel:
         seed: of samples and trees.
     """
     coefficients = fit_coefficients(rows, kernel, device, seed)
+    powers: dict[str, float] = {}
     mechanism = MECHANISMS[kernel]
     found = mechanism.terms(rows.designs, rows.sizes, device, rows.compiled, coefficients)
     features = mechanism.features(rows.designs, rows.sizes, found, rows.compiled)
@@ -74,28 +77,56 @@ def fit(rows: Rows, kernel: str, device: Device, seed: int = 0) -> KernelModel:
         few = rows[known]
         # With the time that was predicted: it is what a prediction has.
         busy = np.log(few.busy_us / predicted[known])
-        power = np.log(few.power / device.idle_w)
         corrections["busy"] = grow(activity, busy, few.power_weight, NOISY, seed)
-        corrections["power"] = grow(activity, power, few.power_weight, NOISY, seed)
-    return KernelModel(kernel, coefficients, corrections)
+        busy_us = predicted[known] * np.exp(corrections["busy"](activity))
+        of_few = {name: values[known] for name, values in found.items()}
+        parts = power.rates(of_few, few.sizes, busy_us, device)
+        powers = fit_powers(parts, few, device)
+        left = np.log(few.power / power.power_w(parts, device, powers))
+        corrections["power"] = grow(activity, left, few.power_weight, NOISY, seed)
+    return KernelModel(kernel, coefficients, powers, corrections)
+
+
+def fit_powers(parts: Mapping[str, Array], rows: Rows, device: Device) -> dict[str, float]:
+    """Power of each part of the GPU with the least relative error.
+
+    Args:
+        parts: share of the time that each is busy, shape (n,) each.
+        rows: whose power was measured, n of them.
+        device: on which.
+    """
+
+    def residuals(fitted: Mapping[str, float]) -> Array:
+        error = np.log(power.power_w(parts, device, fitted) / rows.power)
+        return np.asarray(error * np.sqrt(rows.power_weight))
+
+    return _least(power.BOUNDS, residuals)
 
 
 def fit_coefficients(rows: Rows, kernel: str, device: Device, seed: int = 0) -> dict[str, float]:
     """Coefficients of the terms with the least relative error, few large ones counting little."""
-    from scipy.optimize import least_squares
-
     some = rows[np.random.default_rng(seed).permutation(len(rows.names))[:SAMPLE]]
     mechanism, wanted = MECHANISMS[kernel], np.log(some.time_us)
-    bounds = mechanism.bounds
-    low, first, high = (np.log([bound[i] for bound in bounds.values()]) for i in range(3))
 
-    def residuals(logs: Array) -> Array:
-        fitted = dict(zip(bounds, np.exp(logs), strict=True))
+    def residuals(fitted: Mapping[str, float]) -> Array:
         found = mechanism.terms(some.designs, some.sizes, device, some.compiled, fitted)
         return np.asarray(np.log(found["time_us"]) - wanted)
 
+    return _least(mechanism.bounds, residuals)
+
+
+def _least(bounds: Bounds, residuals: Callable[[Mapping[str, float]], Array]) -> dict[str, float]:
+    """Coefficients within bounds with the least residuals, few large ones counting little."""
+    from scipy.optimize import least_squares
+
+    low, first, high = (np.log([bound[i] for bound in bounds.values()]) for i in range(3))
     best = least_squares(
-        residuals, first, bounds=(low, high), loss="soft_l1", f_scale=0.1, max_nfev=60
+        lambda logs: residuals(dict(zip(bounds, np.exp(logs), strict=True))),
+        first,
+        bounds=(low, high),
+        loss="soft_l1",
+        f_scale=0.1,
+        max_nfev=60,
     )
     return {name: float(f"{v:.4g}") for name, v in zip(bounds, np.exp(best.x), strict=True)}
 
@@ -179,6 +210,7 @@ def main() -> None:
         model = fit(measured(kernel, device), kernel, device)
         noted["kernels"][kernel] = {
             "coefficients": model.coefficients,
+            "powers": model.powers,
             "features": {name: one.n_features for name, one in model.corrections.items()},
         }
         for name, correction in model.corrections.items():

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from archgym.envs.gpu.model.compiled import Compiled
 from archgym.envs.gpu.model.device import Device
+from archgym.envs.gpu.model.power import L2_BYTES_PER_CYCLE
 from archgym.envs.gpu.model.terms import Array, Bounds, Terms, fitting_blocks, shares
 
 BOUNDS: Final[Bounds] = MappingProxyType(
@@ -50,8 +51,6 @@ the spilled words; ``overlap`` and ``inner`` the exponents by which bounds add u
 largest counts).
 """
 
-L2_BYTES_PER_CYCLE = 64.0
-"""That a multiprocessor can take from the L2 cache."""
 _SHARED_BYTES_PER_CYCLE = 128.0
 _ERROR_AT_4096 = 1.344e-3
 _ERROR_POWER = 0.607
@@ -154,6 +153,9 @@ def terms(
     found["occupancy"], found["resident"], found["each"] = occupancy, resident, each
     found["waves"], found["even"] = blocks / (every * occupancy), blocks / every / each
     found["steps"] = steps
+    found["footprint_bytes"] = (m + n) * k * element + m * n * (
+        2.0 + 4 * np.where(split > 1, split, 0)
+    )
     found["memory_bytes"], found["l2_bytes"] = memory, blocks * steps * step_bytes
     found["flops"] = blocks * steps * 2 * bm * bn * bk
     return found

@@ -78,6 +78,7 @@ def terms(
     found["occupancy"], found["resident"], found["each"] = occupancy, resident, each
     found["waves"], found["even"] = blocks / (every * occupancy), blocks / every / each
     found["parts"], found["memory_bytes"], found["flops"] = parts, moved, 6.0 * rows * columns
+    found["footprint_bytes"] = rows * columns * element * 4.0
     found["l2_bytes"] = rows * columns * element * np.where(once, 4.0, 6.0)
     return found
 

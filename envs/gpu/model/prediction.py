@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.gpu.model import attention, gemm, norm
+from archgym.envs.gpu.model import attention, gemm, norm, power
 from archgym.envs.gpu.model.compiled import Compiled
 from archgym.envs.gpu.model.device import Device
 from archgym.envs.gpu.model.terms import Array, Bounds, Terms
@@ -89,12 +89,14 @@ class KernelModel:
     Attributes:
         kernel: its name.
         coefficients: of its terms.
+        powers: coefficients of the power of its parts; empty if power was not fitted.
         corrections: ``time``, of the terms' time; ``busy``, from the time with a cold cache to the
-            time without pause; ``power``, from the idle power. Without, the terms stand alone.
+            time without pause; ``power``, of the parts' power. Without, the terms stand alone.
     """
 
     kernel: str
     coefficients: Mapping[str, float]
+    powers: Mapping[str, float]
     corrections: Mapping[str, Correction]
 
     def predict(
@@ -109,10 +111,12 @@ class KernelModel:
         if "time" in self.corrections and device.warpgroups:
             time_us = time_us * np.exp(self.corrections["time"](features))
         result = {"time_us": time_us}
-        if "power" in self.corrections:
+        if self.powers:
             activity = activities(found, features, time_us, device)
-            result["busy_us"] = time_us * np.exp(self.corrections["busy"](activity))
-            result["power_w"] = device.idle_w * np.exp(self.corrections["power"](activity))
+            busy_us = time_us * np.exp(self.corrections["busy"](activity))
+            parts = power.power_w(power.rates(found, sizes, busy_us, device), device, self.powers)
+            result["busy_us"] = busy_us
+            result["power_w"] = parts * np.exp(self.corrections["power"](activity))
         return result
 
 
@@ -122,8 +126,10 @@ def activities(found: Terms, features: Array, time_us: Array, device: Device) ->
     peak = max(device.flops_per_cycle.values())
     busy = (
         found["flops"] / (cycles * peak),
-        found["l2_bytes"] / (cycles * gemm.L2_BYTES_PER_CYCLE),
-        found["memory_bytes"] / (time_us * device.memory_gb_per_s * 1e3),
+        found["l2_bytes"] / (cycles * power.L2_BYTES_PER_CYCLE),
+        power.missed(found, device)
+        * found["memory_bytes"]
+        / (time_us * device.memory_gb_per_s * 1e3),
     )
     logs = [np.log2(np.maximum(one, 1e-4)) for one in busy]
     return np.column_stack([*logs, np.log2(time_us), np.minimum(found["each"], 4), features])
@@ -143,7 +149,7 @@ def shipped_models() -> dict[str, KernelModel]:
             name: Correction.of(_under(f"{kernel}.{name}.", arrays), count)
             for name, count in fitted["features"].items()
         }
-        models[kernel] = KernelModel(kernel, fitted["coefficients"], corrections)
+        models[kernel] = KernelModel(kernel, fitted["coefficients"], fitted["powers"], corrections)
     return models
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from archgym.envs.gpu.model import power
 from archgym.envs.gpu.model.compiled import Compiled, compiled_facts
 from archgym.envs.gpu.model.device import device_named
 from archgym.envs.gpu.model.fitting import FEW, compiled_tables, fit_coefficients, grow
@@ -89,3 +90,21 @@ def test_more_spilled_words_take_longer() -> None:
         terms(rows.designs, rows.sizes, DEVICE, one, fitted)["time_us"] for one in (none, many)
     )
     assert (more >= few).all()
+
+
+def test_power_is_that_of_the_busy_parts_up_to_the_limit() -> None:
+    fitted = {name: first for name, (_, first, _) in power.BOUNDS.items()} | {"memory": 300.0}
+    idle = {name: np.zeros(1) for name in power.BOUNDS if name != "limit"}
+    assert power.power_w(idle, DEVICE, fitted)[0] == pytest.approx(DEVICE.idle_w, rel=1e-4)
+    half = power.power_w(idle | {"memory": np.array([0.5])}, DEVICE, fitted)
+    assert half[0] == pytest.approx(DEVICE.idle_w + 150.0, rel=1e-3)
+    much = power.power_w(idle | {"multiply": np.array([50.0])}, DEVICE, fitted)
+    assert much[0] == pytest.approx(fitted["limit"], rel=1e-3)
+
+
+def test_launches_that_repeat_find_small_data_in_the_cache() -> None:
+    sizes = DEVICE.l2_mb * 1e6 * np.array([0.1, 0.8, 10.0])
+    small, middle, large = power.missed({"footprint_bytes": sizes}, DEVICE)
+    assert small < 0.01
+    assert middle == pytest.approx(0.5)
+    assert large > 0.99

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from archgym.envs.gpu.measuring.packing import packed_rows, write
+from archgym.envs.gpu.measuring.packing import added, packed_rows, write
 from archgym.reading.parquet import read_rows
 
 _DESIGNS = """shape,design,status,reason,error,shared,registers,spills
@@ -35,3 +35,16 @@ def test_a_campaign_becomes_a_row_for_each_design(tmp_path: Path) -> None:
         "shared memory",
         None,
     )
+
+
+def test_a_later_campaign_is_added_by_the_shapes_that_judge_or_that_are_fitted(
+    tmp_path: Path,
+) -> None:
+    designs = _DESIGNS + "norm_768,2 1024 4 1,failed,shared memory,,,,\n"
+    (tmp_path / "designs.csv").write_text(designs)
+    earlier = packed_rows(tmp_path, 1)
+    fitted, judging = (
+        added(earlier, [tmp_path], run=6, held_out=held_out) for held_out in (False, True)
+    )
+    assert [(row["run"], row["shape"]) for row in fitted[3:]] == [(6, "norm_4096")] * 2
+    assert [(row["run"], row["shape"]) for row in judging[3:]] == [(6, "norm_768")]
