@@ -48,9 +48,9 @@ AT_PROMOTE, AT_DISPATCH, AT_RETIRE = range(3)
 # Columns of `slots`: what is taken in each cycle, a ring. The bus counts in bursts, not in cycles.
 (
     SLOT_EXECUTE, SLOT_COMPLETE, SLOT_LOAD, SLOT_STORE, SLOT_LEFT, PORT_L1D_READ, PORT_L1D_WRITE,
-    PORT_L1D_TAG, PORT_L2, PORT_BUS,
-) = range(10)  # fmt: skip
-N_SLOTS = 10
+    PORT_L1D_TAG, PORT_L2, PORT_BUS, PORT_L1D_PREFETCH, PORT_L2_PREFETCH,
+) = range(12)  # fmt: skip
+N_SLOTS = 12
 SLOT_RING = 1 << 15
 # A slot's entry is a cycle shifted by this, plus a count.
 COUNT_BITS = 10
@@ -83,6 +83,7 @@ N_TIMINGS = 31
 N_COUNTS = 14
 
 UNKNOWN = -1
+NEVER = 1 << 60
 
 
 class Stream(NamedTuple):
@@ -150,7 +151,8 @@ CORE = np.dtype(
         ("frame", _WORD, MAX_PAGES),  # physical page of each page; -1: not touched yet
         ("frames", np.int32, MAX_FRAMES),  # physical pages in the order of their use
         ("taken_at", _WORD, MAX_FRAMES),  # cycle in which each of them was taken
-        ("walked", _WORD, (4, MAX_PAGES)),  # where the last walk of each region went on; -1: none
+        ("walked", _WORD, (4, MAX_PAGES)),  # where the last walk of each region went on
+        ("walked_at", _WORD, (4, MAX_PAGES)),  # when a walk of the region first knew that
         ("tables", _WORD, (4, MAX_PAGES)),  # physical page of each table; -1: not made yet
         ("banks", _WORD, (MAX_BANKS, 4)),  # DRAM: open row, ready, refreshes seen, asked last
         ("group_used", _WORD, MAX_GROUPS),  # when each bank group began its last transfer, ticks

@@ -64,6 +64,15 @@ def _depart(level: int, line: int, asked: int, there: int, served: int, m: k.Cor
 
 
 @inlined
+def under_way(level: int, at: int, m: k.Core) -> int:
+    """How many misses of a level are under way."""
+    found = 0
+    for entry in range(m.misses.shape[1]):
+        found += m.misses[level, entry, 0] <= at < m.misses[level, entry, 1]
+    return found
+
+
+@inlined
 def _room(level: int, at: int, m: k.Core) -> int:
     """The first cycle from ``at`` on in which a level can take one more miss."""
     limit = m.t[k.MSHRS + level]

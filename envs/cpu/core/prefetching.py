@@ -1,4 +1,9 @@
-"""Prefetches: what an access makes the prefetchers ask for, and when that is there."""
+"""Prefetches: what an access makes the prefetchers ask for, and when that is there.
+
+As in ChampSim, each level looks up one prefetch in a cycle, those of its prefetcher wait in a queue
+and are dropped if it is full, and ``ip_stride`` and ``ampm`` fill the level below while half of the
+misses that a level can have are under way.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +11,18 @@ from typing import NamedTuple
 
 from archgym.envs.cpu.core import layout as k
 from archgym.envs.cpu.core.compiled import compiled, inlined
-from archgym.envs.cpu.core.memory import missed
+from archgym.envs.cpu.core.memory import missed, under_way
+from archgym.envs.cpu.core.slots import take, taken_in
 from archgym.envs.cpu.hierarchy.access import looked_up
+from archgym.envs.cpu.hierarchy.config import PREFETCHERS
 from archgym.envs.cpu.hierarchy.layout import PREFETCH, Caches
 from archgym.envs.cpu.hierarchy.prefetchers import Prefetchers, wanted
 
 _LINE_BITS = 6
 _LINES_OF_PAGE = 64
 _L1D, _L2, _LLC = 1, 2, 3
+_L1D_QUEUE, _L2_QUEUE = 8, 16
+_IP_STRIDE, _AMPM = PREFETCHERS.index("ip_stride"), PREFETCHERS.index("ampm")
 
 
 class Ahead(NamedTuple):
@@ -23,41 +32,73 @@ class Ahead(NamedTuple):
     l2: Prefetchers
 
 
+@inlined
+def _queued(row: int, at: int, places: int, m: k.Core) -> int:
+    """The cycle in which a prefetch of ``at`` leaves the queue; -1 if the queue is full."""
+    cycle = at + 1
+    while taken_in(row, cycle, m) > 0:
+        cycle += 1
+        if cycle - at > places:
+            return -1
+    return take(row, cycle, 1, m)
+
+
+@compiled
+def _fetch_ahead(
+    level: int, wish: int, ip: int, at: int, m: k.Core, caches: Caches, ahead: Prefetchers
+) -> int:
+    """Look a wish of a level's prefetcher up, and fill that level or the one below it.
+
+    Returns:
+        1 if the level below was asked; 0 if the level had the line; -1 if the queue is full.
+    """
+    row, places, hurried = k.PORT_L2_PREFETCH, _L2_QUEUE, False
+    if level == _L1D:
+        row, places = k.PORT_L1D_PREFETCH, _L1D_QUEUE
+    cycle = _queued(row, at, places, m)
+    if cycle < 0:
+        return -1
+    if ahead.kind[level] in (_IP_STRIDE, _AMPM):
+        hurried = 2 * under_way(level, cycle, m) >= m.t[k.MSHRS + level]
+    address = max(wish, -1 - wish) << _LINE_BITS
+    looked = cycle + m.t[k.LOOK_UP + level]
+    if looked_up(caches, level, address, PREFETCH):
+        return 0
+    into = level
+    if wish < 0 or hurried:
+        into = level + 1
+        looked += 1 + m.t[k.LOOK_UP + into]
+        m.s[k.SERVED_BY] = into
+        m.s[k.AT_L2] = looked
+        if looked_up(caches, into, address, PREFETCH):
+            return 1
+    missed(into, address, PREFETCH, ip, looked, m, caches)
+    return 1
+
+
 @compiled
 def _prefetch_l2(
     line: int, ip: int, at: int, hit: bool, m: k.Core, caches: Caches, ahead: Ahead
 ) -> None:
-    wanted(ahead.l2, _L2, line, ip, hit, _LINES_OF_PAGE)
+    wanted(ahead.l2, caches, _L2, line, ip, hit, _LINES_OF_PAGE)
     for number in range(1, ahead.l2.line[0] + 1):
-        wish = ahead.l2.line[number]
-        into = _L2
-        if wish < 0:
-            wish = -1 - wish
-            into = _LLC
-        looked = at + number + m.t[k.LOOK_UP + _L2]
-        if into == _LLC:
-            looked += 1 + m.t[k.LOOK_UP + _LLC]
-        if not looked_up(caches, into, wish << _LINE_BITS, PREFETCH):
-            missed(into, wish << _LINE_BITS, PREFETCH, ip, looked, m, caches)
+        if _fetch_ahead(_L2, ahead.l2.line[number], ip, at, m, caches, ahead.l2) < 0:
+            return
 
 
 @compiled
 def _prefetch_l1d(
     line: int, ip: int, at: int, hit: bool, m: k.Core, caches: Caches, ahead: Ahead
 ) -> None:
-    wanted(ahead.l1d, _L1D, line, ip, hit, _LINES_OF_PAGE)
+    wanted(ahead.l1d, caches, _L1D, line, ip, hit, _LINES_OF_PAGE)
     for number in range(1, ahead.l1d.line[0] + 1):
         wish = ahead.l1d.line[number]
-        into = _L1D
-        if wish < 0:
-            wish = -1 - wish
-            into = _L2
-        looked = at + number + m.t[k.LOOK_UP + 1]
-        if not looked_up(caches, into, wish << _LINE_BITS, PREFETCH):
-            missed(into, wish << _LINE_BITS, PREFETCH, ip, looked, m, caches)
-            if ahead.l2.kind[_L2] > 0 and into == _L1D:
-                found = m.s[k.SERVED_BY] == _L2
-                _prefetch_l2(wish, ip, m.s[k.AT_L2], found, m, caches, ahead)
+        asked = _fetch_ahead(_L1D, wish, ip, at, m, caches, ahead.l1d)
+        if asked < 0:
+            return
+        if asked > 0 and ahead.l2.kind[_L2] > 0:
+            found = m.s[k.SERVED_BY] == _L2
+            _prefetch_l2(max(wish, -1 - wish), ip, m.s[k.AT_L2], found, m, caches, ahead)
 
 
 @inlined

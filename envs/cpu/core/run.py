@@ -87,7 +87,7 @@ def make_core(config: CoreConfig, timing: MemoryTiming, pages: int) -> NDArray[n
     core["c"] = [getattr(config, name) for name in k.SETTINGS]
     core["t"] = _timings(timing)
     core["s"][k.GROUP_LINE] = -1
-    core["s"][k.STUCK_FROM] = 1 << 60
+    core["s"][k.STUCK_FROM] = k.NEVER
     core["s"][k.PAGES] = 1
     core["tlb_sets"] = (
         (timing.itlb_sets, timing.itlb_ways),
@@ -98,8 +98,9 @@ def make_core(config: CoreConfig, timing: MemoryTiming, pages: int) -> NDArray[n
     core["frames"] = shuffled_frames(1)[: k.MAX_FRAMES]
     for name in ("slots", "mapped", "last_need", "forward", "answered", "loop", "flight", "tlb"):
         core[name] = -1
-    for name in ("frame", "walked", "tables"):
+    for name in ("frame", "tables"):
         core[name][..., :pages] = -1
+    core["walked_at"][:, :pages] = k.NEVER
     core["banks"][:, 0] = -1
     core["group_used"] = -1000
     return cores

@@ -2,8 +2,8 @@
 
 A page-table entry covers twelve bits of the address at each level above pages, and each page has a
 table page of its own, as in ChampSim (commit 2ff2501). A walk begins at the lowest level that an
-earlier walk of the region has found. Pages and tables are made at the first touch, which takes
-the time of a minor fault each.
+earlier walk of the region has found by then. Pages and tables are made at the first touch, which
+takes the time of a minor fault each.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _walk(page: int, ip: int, at: int, stream: k.Stream, m: k.Core, caches: Cach
     """Walk the page table; returns when the walk is over."""
     number = stream.page[page]
     level = 1
-    while level < _LEVELS and m.walked[level, stream.regions[page, level]] < 0:
+    while level < _LEVELS and m.walked_at[level, stream.regions[page, level]] > at:
         level += 1
     table = int(m.frames[0]) << _PAGE_BITS
     if level < _LEVELS:
@@ -73,7 +73,9 @@ def _walk(page: int, ip: int, at: int, stream: k.Stream, m: k.Core, caches: Cach
         table = m.tables[level - 1, region] << _PAGE_BITS
         address = (table & ~0x7FF8) | (entry << 3)
         if level < _LEVELS:
-            m.walked[level, stream.regions[page, level]] = address
+            above = stream.regions[page, level]
+            m.walked[level, above] = address
+            m.walked_at[level, above] = min(m.walked_at[level, above], now)
         level -= 1
     if m.frame[page] < 0:
         m.frame[page] = _next_frame(now, m)

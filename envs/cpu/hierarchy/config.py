@@ -41,7 +41,7 @@ INCLUSIONS: Final = ("non_inclusive", "inclusive", "exclusive")
 - ``exclusive`` (of the last level): it is filled by evictions of the level above only, clean ones
   too, and a line that hits moves up.
 """
-PREFETCHERS: Final = ("none", "next_line", "ip_stride", "stream", "spp")
+PREFETCHERS: Final = ("none", "next_line", "ip_stride", "stream", "spp", "spp_dev", "ampm")
 """Prefetchers; :mod:`archgym.envs.cpu.hierarchy.prefetchers` says what they do."""
 ALL_KINDS: Final = 0b111111
 MAX_WAYS: Final = 64
@@ -103,8 +103,9 @@ class PrefetcherConfig:
 
     Attributes:
         kind: one of :data:`PREFETCHERS`.
-        degree: lines that it asks for at once; of ``spp`` the steps of a path.
-        distance: how many lines or strides ahead the first of them is.
+        degree: lines that it asks for at once; of ``spp`` the steps of a path; of ``ampm`` those
+            in each direction; ``spp_dev`` has none.
+        distance: how many lines or strides ahead the first of them is; of the first three only.
 
     Raises:
         UnknownNameError, InvalidValueError: for a value that is not possible.

@@ -86,7 +86,7 @@ SELECTOR_MAX: Final = 1023
 BIMODAL_PERIOD: Final = 32
 _LEADER_SETS: Final = 32  # a policy, of each level
 _OUT: Final = 64
-
+MAX_LEFT: Final = 64
 
 _WORD: Final = np.int64
 CACHES: Final = np.dtype(
@@ -102,6 +102,9 @@ CACHES: Final = np.dtype(
         # What the latest access sent to memory: out[0] requests, then for each of them the byte
         # address, as -1 - address for a write.
         ("out", _WORD, _OUT),
+        # The latest lines that new ones have displaced from each level, a ring; and how many have.
+        ("left", _WORD, (len(LEVELS), MAX_LEFT)),
+        ("lefts", _WORD, len(LEVELS)),
         # SHiP's counters.
         ("counters", np.uint8, (len(LEVELS), SIGNATURES)),
         # The line number (address over line size) that each way holds, -1 if none. With LRU the

@@ -9,8 +9,10 @@
 - ``spp``: the signature path prefetcher: paths of steps within a page, followed as long as their
   confidence lasts; Kim et al., "Path Confidence based Lookahead Prefetching", MICRO 2016; 256
   pages, 512 signatures with 4 steps each.
+- ``spp_dev``: the same in ChampSim's form: :mod:`archgym.envs.cpu.hierarchy.spp_dev`.
+- ``ampm``: access map pattern matching: :mod:`archgym.envs.cpu.hierarchy.access_maps`.
 
-None of them leaves the page of 4 KiB.
+None of them but ``ampm`` leaves the page of 4 KiB.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from archgym.envs.cpu.hierarchy import access_maps, spp_dev
+from archgym.envs.cpu.hierarchy.access_maps import match_patterns
 from archgym.envs.cpu.hierarchy.compiled import compiled
 from archgym.envs.cpu.hierarchy.config import (
     LEVELS,
@@ -26,10 +30,12 @@ from archgym.envs.cpu.hierarchy.config import (
     HierarchyConfig,
     PrefetcherConfig,
 )
+from archgym.envs.cpu.hierarchy.layout import MAX_LEFT
+from archgym.envs.cpu.hierarchy.spp_dev import follow_paths, forget, next_signature
 
 __all__ = ["TABLES", "Prefetchers", "make_prefetchers", "wanted"]
 
-_NONE, _NEXT_LINE, _IP_STRIDE, _STREAM, _SPP = range(5)
+_NONE, _NEXT_LINE, _IP_STRIDE, _STREAM, _SPP, _SPP_DEV, _AMPM = range(7)
 
 _SETS: Final = 256  # of ip_stride
 _WAYS: Final = 4
@@ -46,7 +52,7 @@ _FILTER: Final = 1024  # lines that spp has asked for, directly mapped
 _FILTER_AT: Final = _PAGES + _SIGNATURES * (_DELTAS + 1)
 _TALLY: Final = _FILTER_AT + _FILTER
 _TALLY_MAX: Final = 1023
-_ROWS: Final = max(_SETS * _WAYS, _STREAMS, _TALLY + 1)
+_ROWS: Final = max(_SETS * _WAYS, _STREAMS, _TALLY + 1, spp_dev.ROWS, access_maps.ROWS)
 _COLUMNS: Final = 6
 
 
@@ -61,6 +67,8 @@ TABLES: Final = np.dtype(
         ("distance", _WORD, len(LEVELS)),
         # Accesses that it has seen.
         ("clock", _WORD, len(LEVELS)),
+        # Lines that have left the level, of those that it has seen leave.
+        ("left", _WORD, len(LEVELS)),
         # Lines that are wanted now: line[0] of them; as -1 - line if they are to go to the level
         # below only.
         ("line", _WORD, _LONGEST_PATH * _DELTAS + 2),
@@ -93,11 +101,14 @@ def make_prefetchers(
 
 
 @compiled
-def wanted(prefetchers: Any, level: Any, line: Any, ip: Any, hit: Any, page: Any) -> Any:
+def wanted(
+    prefetchers: Any, caches: Any, level: Any, line: Any, ip: Any, hit: Any, page: Any
+) -> Any:
     """An access reaches a level: ``prefetchers.line`` then holds the lines to prefetch.
 
     Args:
         prefetchers: of all levels.
+        caches: that they belong to.
         level: that was accessed.
         line: line number.
         ip: address of the instruction.
@@ -117,6 +128,14 @@ def wanted(prefetchers: Any, level: Any, line: Any, ip: Any, hit: Any, page: Any
         _stream(prefetchers, level, line, hit, page)
     elif kind == _SPP:
         _spp(prefetchers, level, line, page)
+    elif kind == _SPP_DEV:
+        left = caches.lefts[level]
+        for number in range(max(prefetchers.left[level], left - MAX_LEFT), left):
+            forget(prefetchers.table[level], caches.left[level, number % MAX_LEFT])
+        prefetchers.left[level] = left
+        follow_paths(prefetchers, level, line, page)
+    elif kind == _AMPM:
+        match_patterns(prefetchers, level, line)
 
 
 @compiled
@@ -225,7 +244,7 @@ def _spp(prefetchers: Any, level: Any, line: Any, page: Any) -> Any:
         return
     signature = table[at, 2]
     _learn_step(table, signature, delta)
-    signature = _next_signature(signature, delta)
+    signature = next_signature(signature, delta)
     table[at, 1], table[at, 2] = offset, signature
     _follow_path(prefetchers, level, line, page, signature)
 
@@ -255,7 +274,7 @@ def _follow_path(prefetchers: Any, level: Any, line: Any, page: Any, signature: 
             return
         confidence = best
         base += best_delta
-        signature = _next_signature(signature, best_delta)
+        signature = next_signature(signature, best_delta)
 
 
 @compiled
@@ -280,13 +299,6 @@ def _want_filtered(
     if table[_TALLY, 0] > _TALLY_MAX:
         table[_TALLY, 0] //= 2
         table[_TALLY, 1] //= 2
-
-
-@compiled
-def _next_signature(signature: Any, delta: Any) -> Any:
-    """Twelve bits of the latest steps of a page."""
-    step = delta if delta > 0 else 64 - delta
-    return ((signature << 3) ^ step) & 0xFFF
 
 
 @compiled

@@ -16,6 +16,7 @@ from archgym.envs.cpu.hierarchy.layout import (
     LEADERS,
     LRU,
     MASK,
+    MAX_LEFT,
     MAX_RRPV,
     POLICY,
     PREFETCH,
@@ -111,6 +112,8 @@ def fill(caches: Any, level: Any, line_number: Any, kind: Any, ip: Any, mark: An
     note[at] = mark
     if victim < 0:
         return victim, False
+    caches.left[level, caches.lefts[level] % MAX_LEFT] = victim
+    caches.lefts[level] += 1
     if victim_note & PREFETCHED:
         caches.events[level, USELESS] += 1
     if policy == SHIP and victim_note & REUSED == 0:

@@ -14,6 +14,7 @@ from archgym.envs.cpu.hierarchy.layout import (
     LOAD,
     LRU,
     MASK,
+    NEXT,
     POLICY,
     PREFETCH,
     PREFETCHED,
@@ -51,14 +52,16 @@ def reach(caches: Any, prefetchers: Any, start: Any, address: Any, kind: Any, ip
 def _prefetch(caches: Any, prefetchers: Any, level: Any, address: Any, ip: Any, hit: Any) -> Any:
     """Let the prefetcher of a level see an access, and fetch what it asks for."""
     shift = caches.shape[level, SHIFT]
-    wanted(prefetchers, level, address >> shift, ip, hit, 1 << (PAGE_SHIFT - shift))
+    wanted(prefetchers, caches, level, address >> shift, ip, hit, 1 << (PAGE_SHIFT - shift))
     queue = prefetchers.line
     for number in range(1, queue[0] + 1):
         line, into = queue[number], level
         if line < 0:
             line = -1 - line
-            into = 3
-        if looked_up(caches, into, line << shift, PREFETCH):
+            into = min(3, caches.shape[level, NEXT])
+        if looked_up(caches, level, line << shift, PREFETCH):
+            continue
+        if into != level and looked_up(caches, into, line << shift, PREFETCH):
             continue
         serve(caches, into, line << shift, PREFETCH, ip)
 

@@ -33,7 +33,6 @@ CORE_COLUMNS: Final = (
 _LEVELS: Final = ("l1i", "l1d", "l2", "llc")
 _REPLACEMENT: Final = {
     "lru": "lru",
-    "random": "random",
     "srrip": "srrip",
     "drrip_mod": "drrip",
     "ship_mod": "ship",
@@ -42,6 +41,8 @@ _PREFETCHERS: Final = {
     "no": ("none", 1),
     "next_line": ("next_line", 1),
     "ip_stride": ("ip_stride", 3),
+    "spp_dev": ("spp_dev", 1),
+    "va_ampm_lite": ("ampm", 2),
 }
 _WINDOW: Final = (".win.champsimtrace.xz",)
 _WHOLE: Final = (".champsimtrace.xz", ".champsimtrace", ".xz")
@@ -60,7 +61,9 @@ def champsim_design(row: TableRow) -> dict[str, Any]:
     if row.text("status", "ok") != "ok":
         raise NotComparable(f"status {row.text('status')!r}")
     policies = {level: row.text(f"{level}_repl") for level in ("l1d", "l2", "llc")}
-    if row.text("build") == "stock" and any(p not in ("lru", "random") for p in policies.values()):
+    if "random" in policies.values():
+        raise NotComparable("this ChampSim asks its random policy nothing: it evicts the first way")
+    if row.text("build") == "stock" and any(policy != "lru" for policy in policies.values()):
         raise NotComparable("this build of ChampSim tells its policies of no fill")
     design: dict[str, Any] = {"line_bytes": 64, "llc_inclusion": "non_inclusive"}
     for level in ("l1i", "l1d", "l2", "llc"):

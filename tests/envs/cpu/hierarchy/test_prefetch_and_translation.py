@@ -10,6 +10,7 @@ from archgym.envs.cpu.hierarchy.frames import shuffled_frames
 from archgym.envs.cpu.hierarchy.layout import (
     FETCH,
     LOAD,
+    PREFETCH,
     PREFETCHES,
     TRANSLATION,
     USEFUL,
@@ -57,7 +58,7 @@ def test_a_sequence_is_prefetched(kind: str) -> None:
     assert used > 0.9 * prefetched
 
 
-@pytest.mark.parametrize("kind", ["ip_stride", "spp"])
+@pytest.mark.parametrize("kind", ["ip_stride", "spp", "ampm"])
 def test_strides_are_prefetched_and_next_lines_are_not(kind: str) -> None:
     lines = np.arange(0, 64000, 5)
     misses, _, used = result(loads(lines), kind)
@@ -72,6 +73,60 @@ def test_random_lines_are_hardly_prefetched(kind: str) -> None:
     misses, prefetched, _ = result(loads(lines), kind)
     assert misses > 0.99 * len(lines)
     assert prefetched < 0.05 * len(lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        # The first access makes the map and is not in it; the one after lines n and 2 n back asks.
+        ([0, 1, 2], (3, 0, 0)),
+        ([0, 1, 2, 3], (4, 1, 0)),
+        ([0, 1, 2, 3, 4], (4, 2, 1)),
+        ([90, 89, 88, 87, 86], (4, 2, 1)),
+        # 18 asks for 19, 19 for 20, and 20 with steps of 1 and of 2 for 21 and 22.
+        ([0, 16, 17, 18, 19, 20], (4, 4, 2)),
+        # 63 asks for 64 of the next map, and 64 for 65.
+        ([60, 61, 62, 63, 64], (4, 2, 1)),
+    ],
+)
+def test_access_maps_ask_for_lines_one_step_on(
+    lines: list[int], expected: tuple[int, int, int]
+) -> None:
+    assert result(loads(np.array(lines)), "ampm") == expected
+
+
+def test_access_maps_forget_the_region_used_longest_ago() -> None:
+    first = np.array([0, 1, 2])
+    others = 64 * np.arange(1, 129)
+    assert result(loads(np.concatenate([first, others[:127], [3]])), "ampm")[1] == 1
+    assert result(loads(np.concatenate([first, others, [3]])), "ampm")[1] == 0
+
+
+def asked(lines: list[int], kind: str) -> int:
+    """How many lines the prefetcher of L1D asks for, for any level."""
+    caches = make_caches(CACHES)
+    chosen = make_prefetchers(CACHES, PrefetcherConfig(kind), PrefetcherConfig())
+    all_loads, none = loads(np.array(lines)), np.zeros(1, np.int64)
+    run_references(
+        caches,
+        chosen,
+        all_loads.kind,
+        all_loads.address,
+        all_loads.size,
+        all_loads.ip,
+        none,
+        none.copy(),
+    )
+    return int(caches.counts[1, PREFETCH].sum())
+
+
+def test_a_path_goes_on_in_another_page() -> None:
+    # A step of 8 from line 60 enters the next page at its line 4.
+    lines = [page * 64 + line for page in (100, 200, 300, 400) for line in range(4, 64, 8)]
+    before = asked(lines, "spp_dev")
+    assert asked([*lines, 500 * 64 + 4], "spp_dev") > before
+    assert asked([*lines, 500 * 64 + 5], "spp_dev") == before
+    assert asked([*lines, 500 * 64 + 4], "spp") == asked(lines, "spp")
 
 
 def test_nothing_is_prefetched_across_a_page() -> None:
