@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"archgym": "archgym", "envs": "archgym.envs", "agents": "archgym.agents"}
 MAX_FILES = 20
+MAX_LINES = 400
 ROOT_MODULES = {"__init__", "__main__", "agent", "errors", "registry"}
 
 
@@ -114,6 +115,12 @@ def test_no_circle_of_imports_at_any_level() -> None:
 def test_no_folder_of_code_is_crowded() -> None:
     folders = Counter(path.parent for path in code_files().values())
     assert {folder: n for folder, n in folders.items() if n > MAX_FILES} == {}
+
+
+def test_no_module_is_too_long() -> None:
+    lines = {str(p): len(p.read_text("utf-8").splitlines()) for p in code_files().values()}
+    long = {path: n for path, n in lines.items() if n > MAX_LINES}
+    assert long == {}, "split them by what they are about: CONTRIBUTING.md, Style"
 
 
 def test_the_root_of_the_framework_holds_its_entrance_only() -> None:

@@ -17,7 +17,7 @@ from archgym.evaluation.outcome import Outcome
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.experiment.simulate.simulators import Simulators
 from archgym.experiment.spec.checks import make_environment
-from archgym.experiment.spec.schema import read_simulation
+from archgym.experiment.spec.from_mapping import read_simulation
 from archgym.registry import environment_names
 from archgym.serve.describe import metric_json
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,9 +259,15 @@ def _parallel(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     axis.grid(False)
 
 
-# In the order of the kinds.
-_DRAWN = (_lines, _points, _boxes, _bars, _stack, _intervals, _parallel)
-_KINDS = dict(zip(get_args(Kind), _DRAWN, strict=True))
+_KINDS: dict[Kind, Callable[[Axes, Chart, _Drawing], None]] = {
+    "lines": _lines,
+    "points": _points,
+    "boxes": _boxes,
+    "bars": _bars,
+    "stack": _stack,
+    "intervals": _intervals,
+    "parallel": _parallel,
+}
 
 
 def _frame(axis: Axes, chart: Chart, drawing: _Drawing) -> None:

@@ -57,13 +57,19 @@ def checks_of(module: ModuleType) -> dict[str, Callable[..., str]]:
 def chosen_names(only: Sequence[str], names: Sequence[str], kind: str) -> list[str]:
     """The checks to run: those in ``only``, in the order of ``names``; all if it is empty.
 
+    The first words of names, as ``search`` of ``search dram``, stand for all of them.
+
     Raises:
         UnknownNameError: for one that there is not.
     """
-    for name in only:
-        if name not in names:
-            raise UnknownNameError(f"check of {kind}", name, names)
-    return [name for name in names if name in only or not only]
+
+    def meant(name: str, given: str) -> bool:
+        return name == given or (given not in names and name.startswith(f"{given} "))
+
+    for given in only:
+        if not any(meant(name, given) for name in names):
+            raise UnknownNameError(f"check of {kind}", given, names)
+    return [name for name in names if not only or any(meant(name, given) for given in only)]
 
 
 def run_all(

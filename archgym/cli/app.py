@@ -18,7 +18,6 @@ import archgym
 from archgym.cli import (
     best,
     check,
-    dataset,
     evaluate,
     history,
     new,
@@ -29,6 +28,7 @@ from archgym.cli import (
 )
 from archgym.cli import enumerate as enumeration
 from archgym.cli import list as listing
+from archgym.cli.dataset import commands as dataset
 from archgym.cli.docs import command as docs
 from archgym.cli.experiment import explain, run, status, worker
 from archgym.cli.output import echo, fail

@@ -21,7 +21,7 @@ def check(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Run this check only; repeatable."),
+        typer.Option(metavar="NAME", help="Run this check only, or all that begin so; repeatable."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -10,8 +10,9 @@ if TYPE_CHECKING:
     from archgym.experiment.run.run import RunOptions, run_experiment
     from archgym.experiment.simulate.simulators import environment_with_workers
     from archgym.experiment.spec.expand import Trial, expand
+    from archgym.experiment.spec.from_mapping import read_experiment
     from archgym.experiment.spec.load import load_experiment, shipped_experiments
-    from archgym.experiment.spec.schema import Experiment, read_experiment
+    from archgym.experiment.spec.schema import Experiment
 
 __all__ = [
     "Experiment",
@@ -34,7 +35,7 @@ _MODULES = {
     "environment_with_workers": "simulate.simulators",
     "expand": "spec.expand",
     "load_experiment": "spec.load",
-    "read_experiment": "spec.schema",
+    "read_experiment": "spec.from_mapping",
     "run_experiment": "run.run",
     "shipped_experiments": "spec.load",
 }

@@ -10,7 +10,7 @@ import numpy as np
 from archgym.analysis.ranking import StudyRanking, rank_searchers
 from archgym.analysis.study import Problem, Study
 from archgym.charts.description import Axis, Chart, Series
-from archgym.report import panels
+from archgym.report import search_charts
 from archgym.report.designs import ShownDesign, best_designs, front_designs
 from archgym.report.explanation_tables import explanation_tables
 from archgym.report.held_out_table import held_out_table
@@ -71,24 +71,24 @@ def problem_sections(study: Study, problem: Problem, points: int, designs: int) 
         "proposals",
         "Feasibility and time",
         [
-            panels.feasibility(problem),
-            panels.time_split(problem),
-            *panels.utilisation(problem, points),
+            search_charts.feasibility(problem),
+            search_charts.time_split(problem),
+            *search_charts.utilisation(problem, points),
         ],
         list(reasons_table(problem)),
     )
     if not problem.found:  # there are no best values to draw or compare
         return [Section("parameters", "Parameters", parallel), proposals]
     parallel_runs = any(len(flights) for flights in problem.measures.flights)
-    by_budget = panels.best_so_far(problem, points)
-    by_time = panels.best_so_far(problem, points, "wall" if parallel_runs else "busy")
-    regrets = [*panels.regrets(problem, points), *panels.reaching(problem, points)]
-    fronts = [*panels.hypervolumes(problem), *panels.fronts(problem)]
+    by_budget = search_charts.best_so_far(problem, points)
+    by_time = search_charts.best_so_far(problem, points, "wall" if parallel_runs else "busy")
+    regrets = [*search_charts.regrets(problem, points), *search_charts.reaching(problem, points)]
+    fronts = [*search_charts.hypervolumes(problem), *search_charts.fronts(problem)]
     front = front_designs(problem)
     front_tables = [front_table(problem, front)] if front else []
     tables = (*pairs_table(problem), *held_out_table(problem), *history_table(problem))
     results = [results_table(study, problem), *tables]
-    spread, settings = [panels.lottery(study, problem)], list(settings_table(study, problem))
+    spread, settings = [search_charts.lottery(study, problem)], list(settings_table(study, problem))
     sections = [
         Section("progress", "Best so far", [*by_budget, *by_time]),
         Section("regret", "Regret and probability", regrets),

@@ -18,7 +18,7 @@ from archgym.experiment.results.files import TRIAL_SCHEMA
 from archgym.experiment.results.reproduce import trials_in
 from archgym.experiment.spec.checks import entry_position
 from archgym.experiment.spec.expand import Trial
-from archgym.experiment.spec.schema import read_experiment
+from archgym.experiment.spec.from_mapping import read_experiment
 from archgym.reading import plain_yaml as bounded_yaml
 from archgym.reading.checked_json import read_checked_json
 

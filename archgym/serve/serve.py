@@ -17,7 +17,7 @@ from archgym.errors import InvalidValueError, SimulationError
 from archgym.evaluation.trial_info import EXTERNAL, TrialInfo
 from archgym.experiment.simulate.simulators import Simulators
 from archgym.experiment.spec.checks import goal_directions, make_environment
-from archgym.experiment.spec.schema import read_simulation
+from archgym.experiment.spec.from_mapping import read_simulation
 from archgym.problem.fidelity import FULL
 from archgym.problem.objective import Objective
 from archgym.registry import agent_names, environment_class, make_agent

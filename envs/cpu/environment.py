@@ -326,10 +326,8 @@ class CPUEnvironment(Environment):
 
     def hash_workload(self) -> str:
         """Hash of the programs."""
-        digest = hashlib.sha256()
-        for program in self.loaded.programs:
-            digest.update(program.sha256.encode())
-        return digest.hexdigest()
+        together = "".join(program.sha256 for program in self.loaded.programs)
+        return hashlib.sha256(together.encode()).hexdigest()
 
     def held_out_workload(self) -> Any:
         """The programs that the workload names as held out."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import fields
@@ -13,7 +12,6 @@ import numpy as np
 
 from archgym.environment.environment import Environment
 from archgym.envs.dram.controller.batch import simulate_configs
-from archgym.envs.dram.controller.buffer_cost import buffer_bits
 from archgym.envs.dram.controller.config import ControllerConfig
 from archgym.envs.dram.controller.prepared_trace import PreparedTrace, check_capacity, prepare
 from archgym.envs.dram.controller.result import Result
@@ -21,6 +19,14 @@ from archgym.envs.dram.device.address_mapping import AddressMapping, address_map
 from archgym.envs.dram.device.data_sheets import device_names, device_sources, load_device
 from archgym.envs.dram.device.memory import Memory, MemorySpec, load_memory
 from archgym.envs.dram.external.program import DramProgram
+from archgym.envs.dram.metrics import (
+    ENERGY_METRICS,
+    METRICS,
+    READ_METRICS,
+    TOTALS,
+    WRITE_METRICS,
+    metrics_of,
+)
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
 from archgym.envs.dram.trace_features import FEATURES, trace_features
 from archgym.envs.dram.traces.demand import demand_warning
@@ -34,7 +40,6 @@ from archgym.envs.dram.traces.workload import (
 )
 from archgym.errors import UnknownNameError
 from archgym.problem.fidelity import FULL, Fidelity
-from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
 from archgym.problem.simulator import SimulationResult, Simulator
 from archgym.space import Designs, DesignSpace, param
@@ -42,16 +47,6 @@ from archgym.space import Designs, DesignSpace, param
 __all__ = ["DramEnvironment"]
 
 DEFAULT_MEMORY = "DDR4-2400"
-_READ_METRICS = (
-    "read_latency_mean_ns",
-    "read_latency_p99_ns",
-    "read_latency_max_ns",
-    "read_latency_accepted_mean_ns",
-)
-_WRITE_METRICS = ("write_latency_mean_ns", "write_latency_p99_ns")
-_TOTALS = ("time_ns", "energy_pj")
-"""Metrics that grow with the trace."""
-_ENERGY_METRICS = ("energy_pj", "energy_per_bit_pj", "power_mw")
 
 
 def _dramsys(environment: DramEnvironment) -> Simulator:
@@ -103,30 +98,7 @@ class DramEnvironment(Environment):
         TraceError: if the workload's file cannot be read.
     """
 
-    metrics: ClassVar = (
-        Metric("time_ns", "ns", "minimize", "from time 0 of the trace to the last response"),
-        Metric("read_latency_mean_ns", "ns", "minimize", "mean over reads, arrival to data"),
-        Metric(
-            "read_latency_p99_ns", "ns", "minimize", "99th percentile over reads, arrival to data"
-        ),
-        Metric("read_latency_max_ns", "ns", "minimize", "longest of the reads, arrival to data"),
-        Metric(
-            "read_latency_accepted_mean_ns",
-            "ns",
-            "minimize",
-            "mean over reads, from being offered to the controller to data",
-        ),
-        Metric("write_latency_mean_ns", "ns", "minimize", "mean over writes, arrival to answer"),
-        Metric(
-            "write_latency_p99_ns", "ns", "minimize", "99th percentile over writes, to the answer"
-        ),
-        Metric("bandwidth_gb_per_s", "GB/s", "maximize", "bytes moved by the total time"),
-        Metric("energy_pj", "pJ", "minimize", "energy of all chips of the memory"),
-        Metric("energy_per_bit_pj", "pJ", "minimize", "energy by the bits moved"),
-        Metric("power_mw", "mW", "minimize", "energy by the total time"),
-        Metric("row_hit_rate", "", "maximize", "share of column commands that find their row open"),
-        Metric("buffer_bits", "bits", "minimize", "storage in the controller's queues"),
-    )
+    metrics: ClassVar = METRICS
     default_objective: ClassVar = {
         "product": {"read_latency_mean_ns": 1, "energy_per_bit_pj": 1},
         "limits": ["buffer_bits <= 131072"],
@@ -150,7 +122,7 @@ class DramEnvironment(Environment):
         "every command of every bank, clock by clock, under the timing rules of its standard; a "
         "bank is a state machine",
         "finite request, response and bank buffers with back pressure, and an arbiter",
-        "five schedulers, five page policies, the address mapping, channels and ranks",
+        "request schedulers, page policies, the address mapping, channels and ranks",
         "refresh of all banks, of one bank and of the same bank of every group, postponed or "
         "pulled in; power-down and self-refresh",
         "posted writes with forwarding to reads",
@@ -214,14 +186,14 @@ class DramEnvironment(Environment):
         configs = [self.config(design) for design in designs]
         scale = len(self.trace) / len(self._part(fidelity))
 
-        def metrics_of(result: Result, config: ControllerConfig) -> dict[str, float]:
-            found = self._metrics_of(result, config)
-            return {k: v * scale if k in _TOTALS else v for k, v in found.items()}
+        def scaled(result: Result, config: ControllerConfig) -> dict[str, float]:
+            found = metrics_of(result, config, self.memory)
+            return {k: v * scale if k in TOTALS else v for k, v in found.items()}
 
         def prepared(config: ControllerConfig) -> PreparedTrace:
             return self.prepare(config, fidelity)
 
-        return simulate_configs(configs, prepared, metrics_of)
+        return simulate_configs(configs, prepared, scaled)
 
     def run_by(self, program: type[DramProgram]) -> DramProgram:
         """An external program that runs this environment's trace on its memory."""
@@ -256,24 +228,6 @@ class DramEnvironment(Environment):
         if found is None:
             found = self._parts[fidelity] = self.trace.prefix(fidelity)
         return found
-
-    def _metrics_of(self, result: Result, config: ControllerConfig) -> dict[str, float]:
-        values = {
-            "time_ns": result.time_ns,
-            "read_latency_mean_ns": result.read_latency.mean_ns,
-            "read_latency_p99_ns": result.read_latency.p99_ns,
-            "read_latency_max_ns": result.read_latency.max_ns,
-            "read_latency_accepted_mean_ns": result.read_latency_accepted.mean_ns,
-            "write_latency_mean_ns": result.write_latency.mean_ns,
-            "write_latency_p99_ns": result.write_latency.p99_ns,
-            "bandwidth_gb_per_s": result.bandwidth_gb_per_s,
-            "energy_pj": result.energy_pj,
-            "energy_per_bit_pj": result.energy_per_bit_pj,
-            "power_mw": result.power_mw,
-            "row_hit_rate": result.row_hit_rate,
-            "buffer_bits": float(buffer_bits(config, self.memory)),
-        }
-        return {name: value for name, value in values.items() if not math.isnan(value)}
 
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads the trace, and leaves out fidelities that have no reads, or no writes, of it."""
@@ -388,11 +342,11 @@ class DramEnvironment(Environment):
         """All metrics but latencies of requests that the trace lacks, and energy without model."""
         missing: tuple[str, ...] = ()
         if not bool((self.trace.is_write == 0).any()):
-            missing += _READ_METRICS
+            missing += READ_METRICS
         if not bool((self.trace.is_write != 0).any()):
-            missing += _WRITE_METRICS
+            missing += WRITE_METRICS
         if not self.memory.device.supplies:
-            missing += _ENERGY_METRICS
+            missing += ENERGY_METRICS
         return tuple(m.name for m in self.metrics if m.name not in missing)
 
     @classmethod

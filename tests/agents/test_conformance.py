@@ -21,6 +21,7 @@ from archgym.agents.common.unseen import Unseen
 from archgym.check import CheckResult, check
 from archgym.check.agents import FAMILIES, agent_check_names, check_agent, trajectories
 from archgym.check.agents.agent_under_test import evaluations_of, subject_of
+from archgym.check.result import chosen_names
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError, UnknownNameError
 from archgym.evaluation.outcome import Outcomes
@@ -326,6 +327,14 @@ def test_unknown_checks_and_agents() -> None:
     (result,) = check_agent("rndom")
     assert (result.name, result.passed) == ("can be loaded", False)
     assert "Did you mean 'random'" in result.detail
+
+
+def test_the_first_words_of_checks_choose_all_of_them() -> None:
+    names = ["search finite", "search dram", "seeds", "small space"]
+    assert chosen_names(["search", "seeds"], names, "agents") == names[:3]
+    assert chosen_names(["search dram"], names, "agents") == ["search dram"]
+    with pytest.raises(UnknownNameError, match="sear"):
+        chosen_names(["sear"], names, "agents")
 
 
 def test_results_are_handed_on_as_they_come() -> None:

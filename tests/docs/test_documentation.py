@@ -99,6 +99,15 @@ def test_versions_agree() -> None:
     assert project["license"] == citation["license"] == "Apache-2.0"
 
 
+def test_the_guide_names_every_agent() -> None:
+    table = (ROOT / "docs/guides/agents.md").read_text("utf-8").split("## The agents that ship")[1]
+    named = {
+        name for row in table.splitlines() if "|" in row for name in re.findall("`(.+?)`", row)
+    }
+    agents = {path.stem for path in (ROOT / "docs/agents").glob("*.md")} - {"index"}
+    assert agents <= named, "name them in the table of docs/guides/agents.md"
+
+
 @pytest.mark.parametrize("name", ["index.md", "guides/agents.md", "reference/security.md"])
 def test_links_lead_somewhere(name: str) -> None:
     path = ROOT / "docs" / name

@@ -8,12 +8,14 @@ import re
 import shlex
 from collections.abc import Callable
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow.parquet as pq
 import pytest
 
+from archgym.charts.description import Kind
 from archgym.data import Dataset
 from archgym.report import read_study, write_report
 from archgym.report.designs import front_designs
@@ -100,10 +102,12 @@ def test_nothing_is_fetched(page: Page) -> None:
 
 def test_every_kind_of_chart_is_there(page: Page) -> None:
     keys = {key.partition("-")[2] for key in page.data["charts"]}
-    assert {
+    expected = {
         "ranking",
         "best_by_budget",
+        "best_by_budget_2",
         "best_by_time",
+        "best_by_time_2",
         "regret",
         "reaching",
         "hypervolume",
@@ -113,9 +117,17 @@ def test_every_kind_of_chart_is_there(page: Page) -> None:
         "parallel",
         "feasibility",
         "time_split",
-    } <= keys
+    }
+    assert keys == expected, "name a new chart here and in docs/guides/reports.md"
     placed = {a["data-chart"] for t, a in page.tags if t == "figure"}
     assert placed == set(page.data["charts"])
+
+
+def test_every_kind_of_chart_is_drawn() -> None:
+    script = files("archgym.report").joinpath("page.js").read_text("utf-8")
+    drawn = re.search(r"const makers = \{ (.*?) \}", script)
+    assert drawn is not None
+    assert set(drawn[1].split(", ")) == set(get_args(Kind)), "draw it in archgym/report/page.js"
 
 
 def test_axes_have_units(page: Page) -> None:

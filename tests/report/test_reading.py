@@ -15,8 +15,8 @@ from archgym.analysis.trials import TrialSummary, read_trials
 from archgym.data import Dataset
 from archgym.errors import ArchgymError, UnknownNameError
 from archgym.report import Study, read_study
-from archgym.report.panels import lottery
 from archgym.report.problem_tables import results_table
+from archgym.report.search_charts import lottery
 from archgym.report.study_tables import comparison_table, failures_table, overview_table
 from tests.report.studies import run
 

@@ -23,7 +23,7 @@ from archgym.experiment.simulate.durations import Durations
 from archgym.experiment.simulate.process_executor import ProcessExecutor
 from archgym.experiment.simulate.simulated_clock import SimulatedExecutor
 from archgym.experiment.spec.checks import check_stop_early
-from archgym.experiment.spec.schema import read_simulation
+from archgym.experiment.spec.from_mapping import read_simulation
 from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import Simulator

@@ -12,7 +12,8 @@ from typing import Any
 import yaml
 
 from archgym.errors import ExperimentError, InvalidValueError, UnknownNameError
-from archgym.experiment.spec.schema import Experiment, read_experiment
+from archgym.experiment.spec.from_mapping import read_experiment
+from archgym.experiment.spec.schema import Experiment
 from archgym.reading import plain_yaml as bounded_yaml
 from archgym.reading.files import meant_file, read_text
 from archgym.reading.written_yaml import WrittenLoader

@@ -13,12 +13,46 @@ from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["CHOICES", "ControllerConfig"]
 
-PAGE_POLICIES = ("open", "open_adaptive", "closed", "closed_adaptive", "timeout")
-SCHEDULERS = ("fifo", "fr_fcfs", "fr_fcfs_grp", "grp_fr_fcfs", "grp_fr_fcfs_wm")
-SCHEDULER_BUFFERS = ("bankwise", "read_write", "shared")
-RESP_QUEUES = ("fifo", "reorder")
-REFRESH_POLICIES = ("none", "all_bank", "per_bank", "same_bank")
-ARBITERS = ("simple", "fifo", "reorder")
+_CODES = {
+    "page_policy": {
+        "open": kernel.OPEN,
+        "open_adaptive": kernel.OPEN_ADAPTIVE,
+        "closed": kernel.CLOSED,
+        "closed_adaptive": kernel.CLOSED_ADAPTIVE,
+        "timeout": kernel.TIMEOUT,
+    },
+    "scheduler": {
+        "fifo": kernel.FIFO,
+        "fr_fcfs": kernel.FR_FCFS,
+        "fr_fcfs_grp": kernel.FR_FCFS_GRP,
+        "grp_fr_fcfs": kernel.GRP_FR_FCFS,
+        "grp_fr_fcfs_wm": kernel.GRP_FR_FCFS_WM,
+    },
+    "scheduler_buffer": {
+        "bankwise": kernel.BANKWISE,
+        "read_write": kernel.READ_WRITE,
+        "shared": kernel.SHARED,
+    },
+    "resp_queue": {"fifo": kernel.IN_ORDER_OF_DATA, "reorder": kernel.IN_ORDER_OF_ARRIVAL},
+    "refresh_policy": {
+        "none": kernel.NO_REFRESH,
+        "all_bank": kernel.ALL_BANK,
+        "per_bank": kernel.PER_BANK,
+        "same_bank": kernel.SAME_BANK,
+    },
+    "arbiter": {
+        "simple": kernel.ARB_SIMPLE,
+        "fifo": kernel.ARB_FIFO,
+        "reorder": kernel.ARB_REORDER,
+    },
+}
+"""What the kernel calls each value of a choice."""
+PAGE_POLICIES = tuple(_CODES["page_policy"])
+SCHEDULERS = tuple(_CODES["scheduler"])
+SCHEDULER_BUFFERS = tuple(_CODES["scheduler_buffer"])
+RESP_QUEUES = tuple(_CODES["resp_queue"])
+REFRESH_POLICIES = tuple(_CODES["refresh_policy"])
+ARBITERS = tuple(_CODES["arbiter"])
 CMD_MUXES = ("oldest", "strict")
 POWER_DOWN_POLICIES = ("none", "staggered")
 WRITE_POLICIES = ("completed", "posted")
@@ -176,15 +210,15 @@ class ControllerConfig:
     def settings(self) -> NDArray[np.int64]:
         """Settings vector of the kernel."""
         c = np.zeros(kernel.N_SETTINGS, np.int64)
-        c[kernel.C_PAGE] = PAGE_POLICIES.index(self.page_policy)
-        c[kernel.C_SCHEDULER] = SCHEDULERS.index(self.scheduler)
-        c[kernel.C_BUFFER] = SCHEDULER_BUFFERS.index(self.scheduler_buffer)
+        c[kernel.C_PAGE] = _CODES["page_policy"][self.page_policy]
+        c[kernel.C_SCHEDULER] = _CODES["scheduler"][self.scheduler]
+        c[kernel.C_BUFFER] = _CODES["scheduler_buffer"][self.scheduler_buffer]
         c[kernel.C_BUFFER_SIZE] = self.request_buffer_size
-        c[kernel.C_RESPONSE] = RESP_QUEUES.index(self.resp_queue)
-        c[kernel.C_REFRESH] = REFRESH_POLICIES.index(self.refresh_policy)
+        c[kernel.C_RESPONSE] = _CODES["resp_queue"][self.resp_queue]
+        c[kernel.C_REFRESH] = _CODES["refresh_policy"][self.refresh_policy]
         c[kernel.C_POSTPONED] = self.refresh_max_postponed
         c[kernel.C_PULLED_IN] = self.refresh_max_pulledin
-        c[kernel.C_ARBITER] = ARBITERS.index(self.arbiter)
+        c[kernel.C_ARBITER] = _CODES["arbiter"][self.arbiter]
         c[kernel.C_MAX_ACTIVE] = self.max_active_transactions
         c[kernel.C_STRICT] = self.cmd_mux == "strict"
         c[kernel.C_TIMEOUT] = self.page_timeout_cycles

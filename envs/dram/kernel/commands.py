@@ -115,7 +115,7 @@ def _activate(now: int, b: int, m: k.Machine) -> None:
     m.ranks[r].ref = max(m.ranks[r].ref, now + m.s[k.T_ACT_REF_OTHER])
     m.ranks[r].pde = max(m.ranks[r].pde, now + m.s[k.T_ACT_PDE])
     find_hits(2 * b, row, m)
-    if m.s[k.C_SCHEDULER] >= k.GRP_FR_FCFS:
+    if m.s[k.C_SCHEDULER] in k.TWO_LISTS:
         find_hits(2 * b + 1, row, m)
 
 
@@ -165,12 +165,12 @@ def _serve(now: int, request: int, b: int, m: k.Machine) -> None:
     """After a column command: free the buffer slot, send the response on its way."""
     write = int(m.is_write[request])
     scheduler = m.s[k.C_SCHEDULER]
-    dequeue(2 * b + (write if scheduler >= k.GRP_FR_FCFS else 0), request, m)
+    dequeue(2 * b + (write if scheduler in k.TWO_LISTS else 0), request, m)
     m.s[k.S_READS] -= 1 - write
     m.s[k.S_WRITES] -= write
     if scheduler == k.GRP_FR_FCFS_WM:
         update_write_mode(m)
-    elif scheduler >= k.FR_FCFS_GRP and m.s[k.S_DIRECTION] != write:
+    elif scheduler in k.BY_DIRECTION and m.s[k.S_DIRECTION] != write:
         m.s[k.S_DIRECTION] = write
         m.s[k.S_ALL_DIRTY] = 1
     if m.s[k.C_STRICT]:

@@ -98,7 +98,7 @@ def take_request(now: int, end: int, m: k.Machine) -> int:
     write = int(m.is_write[request])
     scheduler = m.s[k.C_SCHEDULER]
     m.s[k.S_LAST_BANK] = b
-    if m.s[k.C_POSTED] and _in_write_buffer(2 * b + (scheduler >= k.GRP_FR_FCFS), request, m):
+    if m.s[k.C_POSTED] and _in_write_buffer(2 * b + (scheduler in k.TWO_LISTS), request, m):
         # The buffered line answers a read, and takes in the data of a write.
         m.s[k.S_MERGED] += write
         m.s[k.S_FORWARDED] += 1 - write
@@ -106,7 +106,7 @@ def take_request(now: int, end: int, m: k.Machine) -> int:
         respond(request, now + 1 + m.s[k.C_RETURN], m)
         _offer_next(now, end, m)
         return b
-    q = 2 * b + (write if scheduler >= k.GRP_FR_FCFS else 0)
+    q = 2 * b + (write if scheduler in k.TWO_LISTS else 0)
     hit = m.banks[b].is_open == 1 and m.rows[request] == m.banks[b].open_row
     enqueue(q, request, hit, m)
     m.s[k.S_READS] += 1 - write

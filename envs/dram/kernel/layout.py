@@ -8,10 +8,13 @@ import numpy as np
 
 Array = Any
 
-# Page policies, schedulers, scheduler buffers, response queues, arbiters, refresh and power-down
-# policies: codes of the settings.
+# Codes of the settings, which `controller.config` gives to the names of their values.
 OPEN, OPEN_ADAPTIVE, CLOSED, CLOSED_ADAPTIVE, TIMEOUT = range(5)
 FIFO, FR_FCFS, FR_FCFS_GRP, GRP_FR_FCFS, GRP_FR_FCFS_WM = range(5)
+# Schedulers whose banks keep reads and writes in two lists; those that prefer the direction of the
+# last column command.
+TWO_LISTS = GRP_FR_FCFS, GRP_FR_FCFS_WM
+BY_DIRECTION = FR_FCFS_GRP, GRP_FR_FCFS
 BANKWISE, READ_WRITE, SHARED = range(3)
 IN_ORDER_OF_DATA, IN_ORDER_OF_ARRIVAL = range(2)
 ARB_SIMPLE, ARB_FIFO, ARB_REORDER = range(3)

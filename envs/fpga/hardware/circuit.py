@@ -13,6 +13,7 @@ from operator import mul
 from typing import Literal
 
 __all__ = [
+    "NO_PATH",
     "ONE",
     "PATH_PARTS",
     "ZERO",
@@ -45,7 +46,8 @@ _SHORT = 4
 """Bits up to which a sum is one of few bits."""
 _NOMINAL: Path = (1.5, 1.2, 1.2, 0.13, 4.5, 0.25, 0.4, 1.3)
 """Delays in ns that say which of two paths is longer while a circuit is built."""
-_NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""Of a value that is in a register."""
 
 
 def bits_of(low: int, high: int) -> int:
@@ -75,7 +77,7 @@ class Value:
     low: int
     high: int
     shift: int = 0
-    path: Path = _NO_PATH
+    path: Path = NO_PATH
 
     @classmethod
     def constant(cls, number: int) -> Value:
@@ -210,7 +212,7 @@ class Circuit:
         return name
 
     def register(
-        self, width: int, statement: str, stem: str, path: Path = _NO_PATH, *, count: bool = True
+        self, width: int, statement: str, stem: str, path: Path = NO_PATH, *, count: bool = True
     ) -> str:
         """A new register; its name.
 

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
 
-from archgym.envs.fpga.hardware.circuit import Circuit, Value, bits_of, longer
+from archgym.envs.fpga.hardware.circuit import NO_PATH, Circuit, bits_of, longer
 from archgym.envs.fpga.hardware.folding import Choices, Folding, folding_of
 from archgym.envs.fpga.hardware.layer import engine, most_terms
 from archgym.envs.fpga.network.integer import QuantisedLayer, QuantisedNetwork
 
 __all__ = ["Built", "Schedule", "built", "foldings", "schedule_of"]
-
-_START = Value((), 0, 0).path
 
 
 @dataclass(frozen=True)
@@ -178,7 +176,7 @@ def _place(circuit: Circuit, step: str, places: int, wanted: int, *, at_least: b
         bits,
         f"if (rst) $ <= 0; else if ({step}) $ <= $ == {bits}'d{places - 1} ? 0 : $ + 1'd1;",
         "place",
-        longer(_START, luts=2, chains=1, chain_bits=bits),
+        longer(NO_PATH, luts=2, chains=1, chain_bits=bits),
     )
     circuit.parts["counter_bits"] += bits
     circuit.parts["compare_bits"] += 2 * bits
@@ -189,7 +187,7 @@ def _giver(circuit: Circuit, source: str, done: str, count: int, bits: int) -> l
     """The register from which the outputs leave one by one."""
     total = count * bits
     rest = f"{{{bits}'d0, $[{total - 1}:{bits}]}}" if count > 1 else "$"
-    path = longer(_START, luts=1, fan_out=log2(total))
+    path = longer(NO_PATH, luts=1, fan_out=log2(total))
     out = circuit.register(total, f"$ <= {done} ? {source} : {rest};", "out", path)
     circuit.parts["mux_bits"] += total
     width = count.bit_length()
@@ -197,7 +195,7 @@ def _giver(circuit: Circuit, source: str, done: str, count: int, bits: int) -> l
         width,
         f"if (rst) $ <= 0; else if ({done}) $ <= {count}; else if ($ != 0) $ <= $ - 1'd1;",
         "left",
-        longer(_START, luts=2, chains=1, chain_bits=width),
+        longer(NO_PATH, luts=2, chains=1, chain_bits=width),
     )
     circuit.parts["counter_bits"] += width
     circuit.parts["compare_bits"] += width

@@ -19,7 +19,7 @@ from archgym.envs.nas.space import CHIPS
 from archgym.envs.nas.tasks import family_of
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.experiment.spec.expand import expand
-from archgym.experiment.spec.schema import read_experiment
+from archgym.experiment.spec.from_mapping import read_experiment
 from archgym.views.multi_agent import ParallelView
 
 PAPER = {"cifar10": 94.17, "nuclei": 83.94, "stl10": 76.50}

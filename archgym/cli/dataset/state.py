@@ -1,45 +1,28 @@
-"""``archgym dataset``."""
+"""``archgym dataset``: what a dataset holds, whether it is sound, and what keeps it so."""
 
 from __future__ import annotations
 
 import contextlib
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from archgym.cli.options import (
-    Agents,
-    Json,
-    ReadFiles,
-    Seed,
-    Where,
-    Workloads,
-    pairs,
-    selected,
-)
+from archgym.cli.dataset.arguments import Source
+from archgym.cli.options import Agents, Json, ReadFiles, Seed, Where, Workloads, selected
 from archgym.cli.output import echo, fail, line, print_json, print_table
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError
 
 if TYPE_CHECKING:
-    from archgym.data import Selection
     from archgym.data.checks import Check
     from archgym.validation.replay import Replayed
 
 __all__ = ["commands"]
 
-commands = typer.Typer(
-    no_args_is_help=True,
-    help="Look into, check, choose from, merge and export trajectory datasets.",
-)
-
-Source = Annotated[Path, typer.Argument(metavar="DIR", help="A dataset, or a run's folder.")]
-Target = Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the new dataset.")]
+commands = typer.Typer()
 _ROWS_TO_REPLAY = 100
 _SHOWN = 20
-_UPLOAD = "look at README.md, then upload it: hf upload NAME {0} --repo-type dataset"
 
 
 @commands.command("info")
@@ -223,237 +206,11 @@ def seal(folder: Source, json: Json = False) -> None:
         echo(f"{one.directory}: {one.sealed} journal{plural} sealed{still}")
 
 
-@commands.command("merge")
-def merge(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR DIR... OUT", help="Datasets, then the new folder.")
-    ],
-    json: Json = False,
-) -> None:
-    """Merge datasets into one; if they cannot be merged, every difference is named."""
-    from archgym.data import find_dataset
-    from archgym.data.merging import merge as write
-
-    if len(folders) < 3:
-        raise InvalidValueError("merge takes two datasets or more, and the folder of the new one")
-    *sources, out = folders
-    merged = write([find_dataset(source) for source in sources], out)
-    if json:
-        notes = [vars(note) for note in merged.notes]
-        print_json({**vars(merged), "notes": notes})
-        return
-    for note in merged.notes:
-        echo(f"note: they differ in {note}")
-    for source, old, new in merged.renamed:
-        echo(f"renamed: trial {old} of {source} is now {new}")
-    twice = f", {merged.repeated:,} that were there twice left out" if merged.repeated else ""
-    echo(f"{merged.evaluations:,} evaluations of {merged.trials:,} trials in {out}{twice}")
-
-
-@commands.command("filter")
-def filter_rows(
-    folder: Source,
-    out: Target,
-    where: Where = None,
-    agent: Agents = None,
-    workload: Workloads = None,
-    distinct: Annotated[
-        bool, typer.Option("--distinct", help="Only the first row of a design on a workload.")
-    ] = False,
-) -> None:
-    """Write the rows that meet conditions as a new dataset."""
-    if not (where or agent or workload or distinct):
-        raise InvalidValueError("say which rows: --where, --agent, --workload or --distinct")
-    chosen = selected(folder, where, agent, workload)
-    _write(chosen.distinct() if distinct else chosen, out, selected(folder))
-
-
-@commands.command("sample")
-def sample(
-    folder: Source,
-    out: Target,
-    rows: Annotated[int | None, typer.Option(min=1, help="How many rows.")] = None,
-    designs: Annotated[
-        int | None, typer.Option(min=1, help="How many distinct designs, each with all its rows.")
-    ] = None,
-    seed: Seed = 0,
-    where: Where = None,
-    agent: Agents = None,
-    workload: Workloads = None,
-) -> None:
-    """Write rows, or designs, drawn at random as a new dataset."""
-    if (rows is None) == (designs is None):
-        raise InvalidValueError("say how many: --rows N or --designs N")
-    chosen = selected(folder, where, agent, workload)
-    drawn = (
-        chosen.sample(rows, seed) if rows is not None else chosen.sample_designs(designs or 0, seed)
-    )
-    _write(drawn, out, chosen)
-
-
-@commands.command("split")
-def split(
-    folder: Source,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder of the new datasets.")],
-    by: Annotated[str, typer.Option(help="design, workload, agent or time.")] = "design",
-    shares: Annotated[
-        str, typer.Option(help="Share of each part, as train=0.8,test=0.2.")
-    ] = "train=0.8,test=0.2",
-    hold_out: Annotated[
-        list[str] | None,
-        typer.Option("--hold-out", help="Workload or agent for the second part; repeatable."),
-    ] = None,
-    seed: Seed = 0,
-    where: Where = None,
-    agent: Agents = None,
-    workload: Workloads = None,
-) -> None:
-    """Split into datasets with no design in two of them; never by row."""
-    from archgym.data.files import new_folder
-
-    parts = {}
-    for name, text in pairs(shares.split(","), "--shares ").items():
-        try:
-            parts[name.strip()] = float(text)
-        except ValueError:
-            raise InvalidValueError(f"--shares: {text!r} is not a number") from None
-        if not name.strip().isidentifier():
-            raise InvalidValueError(f"--shares: {name!r} cannot be the name of a folder")
-    for name in parts:
-        if (out / name).exists():
-            raise DatasetError(f"{out / name} exists already")
-    chosen = selected(folder, where, agent, workload)
-    made = chosen.split(by, parts, seed=seed, hold_out=hold_out or ())
-    with contextlib.nullcontext(out) if out.exists() else new_folder(out) as place:
-        rows = {name: part.write(place / name) for name, part in made.parts.items()}
-    for name, count in rows.items():
-        lost = made.dropped[name]
-        why = f", {lost:,} rows left out whose designs are in an earlier part" if lost else ""
-        echo(f"{count:,} evaluations in {out / name}{why}")
-
-
-@commands.command("export")
-def export(
-    folder: Source,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file, or folder, to write.")],
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            help="parquet, csv, minari (a folder), optuna (.db or .log), t4 (.json), card (.md), "
-            "hf (a folder for the Hugging Face hub, also of a run with several datasets); by "
-            "default from the file's ending.",
-        ),
-    ] = "",
-    where: Where = None,
-    agent: Agents = None,
-    workload: Workloads = None,
-    licence: Annotated[
-        str,
-        typer.Option("--license", "--licence", help="card, hf: licence of the data, as cc-by-4.0."),
-    ] = "",
-    title: Annotated[str, typer.Option(help="card, hf: heading.")] = "",
-    origin: Annotated[
-        str, typer.Option("--source", help="card, hf: where the data come from.")
-    ] = "",
-    episodes: Annotated[
-        str,
-        typer.Option(
-            help="minari: recorded (as the environment ended them), trial, or a number of designs."
-        ),
-    ] = "",
-    action: Annotated[
-        str, typer.Option(help="minari: multi_discrete, box or discrete (one number a design).")
-    ] = "",
-    levels: Annotated[
-        int, typer.Option(help="minari: values at which discrete actions see real parameters.")
-    ] = 0,
-    name: Annotated[str, typer.Option(help="minari: group of the datasets.")] = "",
-    study: Annotated[str, typer.Option(help="optuna: name before that of each problem.")] = "",
-    formulas: Annotated[
-        bool,
-        typer.Option(
-            "--formulas",
-            help="csv: leave texts such as '=1+1' as they are; a spreadsheet calculates them.",
-        ),
-    ] = False,
-) -> None:
-    """Export evaluations, with agent, seed and workload, to files of other tools."""
-    from archgym.data import Selection, find_datasets
-    from archgym.export.files import export as write
-    from archgym.export.files import form_of
-    from archgym.export.huggingface import export_all
-
-    given = {"licence": licence, "title": title, "source": origin}
-    given |= {"episodes": episodes, "action": action, "name": name, "study": study}
-    options: dict[str, Any] = {key: value for key, value in given.items() if value}
-    options |= {"formulas": True} if formulas else {}
-    options |= {"levels": levels} if levels else {}
-    form = form_of(file, form)
-    if form == "hf" and len(datasets := find_datasets(folder)) > 1:
-        parts = {
-            one.directory.name: Selection(one).where(
-                where or (), agents=agent or (), workloads=workload or ()
-            )
-            for one in datasets
-        }
-        rows = export_all(parts, file, **options)
-        echo(f"{rows:,} evaluations of {len(parts)} datasets written to {file}")
-        echo(_UPLOAD.format(file))
-        return
-    chosen = selected(folder, where, agent, workload)
-    rows = write(chosen, file, form, **options)
-    if form == "card":
-        echo(f"a card of {rows:,} evaluations written to {file}")
-        return
-    echo(f"{rows:,} evaluations written to {file}")
-    if form == "hf":
-        echo(_UPLOAD.format(file))
-    if left := len(chosen) - rows:
-        echo(f"{left:,} that came from memory or of a lower fidelity are not among them")
-    if form == "optuna":
-        url = file if file.suffix == ".log" else f"sqlite:///{file}"
-        echo(f"look at it: optuna-dashboard {url}")
-    if form == "minari":
-        for path in sorted(file.glob("*/*/data/metadata.json")):
-            name = str(path.parent.parent.relative_to(file))
-            echo(f"MINARI_DATASETS_PATH={file}: minari.load_dataset({name!r})")
-
-
-@commands.command("import")
-def import_(
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="A cache file of Kernel Tuner, or T4 results."),
-    ],
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The dataset: a new one, or one of this file.")
-    ],
-    agent: Annotated[
-        str, typer.Option(help="Name of who tuned; by default after the form of the file.")
-    ] = "",
-    json: Json = False,
-) -> None:
-    """Record what an autotuner measured as a trial of a dataset."""
-    from archgym.tuning import import_tuning
-
-    rows = import_tuning(file, out, agent=agent)
-    if json:
-        print_json({"dataset": str(out), "rows": rows})
-    else:
-        line(f"{out}: {rows:,} evaluations of {file}")
-
-
 def _operation(step: dict[str, Any]) -> str:
     """One of the operations that made a dataset, in a line."""
     parts = {name: value for name, value in step.items() if name not in ("operation", "sources")}
     words = [step["operation"], *(f"{name}={value}" for name, value in parts.items())]
     return " ".join([*words, *(source["dataset"] for source in step.get("sources", ()))])
-
-
-def _write(selection: Selection, out: Path, source: Selection) -> None:
-    rows = selection.write(out)
-    echo(f"{rows:,} of {len(source):,} evaluations written to {out}")
 
 
 def _show_checks(checks: list[Check], found: Replayed | None) -> None:

@@ -1,0 +1,1 @@
+"""``archgym dataset``."""
