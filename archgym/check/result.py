@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import ModuleType
 
 from archgym.errors import UnknownNameError
+
+_PACKAGE = Path(__file__).parents[1]
+_INSTALLED = ("stdlib", "platstdlib", "purelib", "platlib")
 
 
 @dataclass(frozen=True)
@@ -104,4 +110,17 @@ def run(name: str, check: Callable[[], str]) -> CheckResult:
     except CheckFailed as failure:
         return CheckResult(name, False, str(failure))
     except Exception as error:
-        return CheckResult(name, False, f"{type(error).__name__}: {error}")
+        return CheckResult(name, False, f"{type(error).__name__}: {error}{_place(error)}")
+
+
+def _place(error: Exception) -> str:
+    """Where the code that is checked raised an error; empty if only other code took part.
+
+    Other code is archgym itself, Python's library, and installed packages.
+    """
+    others = [_PACKAGE, *(Path(sysconfig.get_path(name)) for name in _INSTALLED)]
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_file() and not any(path.is_relative_to(folder) for folder in others):
+            return f" ({path.name}:{frame.lineno}, in {frame.name})"
+    return ""

@@ -95,6 +95,8 @@ class ResumedLog:
             raise ReplayMismatchError(
                 f"step {step + held[i]}: the resumed search proposes {designs[int(held[i])]}{now}, "
                 f"but its log holds {designs.space.design(logged[i].tolist())}{then}: code, seed "
-                "or hyperparameters changed, or the agent plans by its budget and that was raised"
+                "or hyperparameters changed, or the agent draws from another generator than its "
+                "own, keeps something from an earlier search, or plans by its budget and that was "
+                "raised"
             )
         return rows

@@ -22,6 +22,7 @@ _SUFFIXES = {
 """How units are spelled at the end of a name, where it is not the unit in lower case."""
 
 
+_NOTHING = 1e-15  # a ratio below stands for 0, as scores have no ratio of 0
 _DIMENSIONLESS = re.compile(
     r"(?:.*_)?(?:ipc|cpi|[a-z]*pki|speedup|slowdown|accuracy|perplexity)", re.IGNORECASE
 )
@@ -137,6 +138,8 @@ def change_text(value: float | None, base: float | None, digits: int = 1) -> str
 
     >>> change_text(1.2, 1.0), change_text(5.0, 0.001), change_text(1.0, None)
     ('+20.0%', 'x5,000', '')
+    >>> change_text(0.002, 1.0), change_text(0.0, 1.0), change_text(1e-22, 1.0)
+    ('x0.002', '-100.0%', '-100.0%')
 
     Args:
         value: of a design; ``None`` if it is not known.
@@ -146,6 +149,6 @@ def change_text(value: float | None, base: float | None, digits: int = 1) -> str
     if value is None or not base or value / base < 0:
         return ""
     ratio = value / base
-    if ratio and not 0.01 <= ratio < 10:
+    if ratio > _NOTHING and not 0.01 <= ratio < 10:
         return f"x{ratio:,.0f}" if ratio >= 1000 else f"x{ratio:.3g}"
     return f"{ratio - 1:+.{digits}%}"

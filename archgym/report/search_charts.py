@@ -53,8 +53,9 @@ _CLOCKS: dict[Clock, tuple[Axis | None, str, str, str]] = {
     "wall": (
         Axis("time since the beginning of the trial [s]", log=True),
         "wall_time",
-        "wall time",
-        " Times in which a run was interrupted are left out.",
+        "elapsed time",
+        " On a simulated clock it is the time of that clock. Times in which a run was interrupted "
+        "are left out.",
     ),
 }
 """The axis of each clock, its name in keys and in titles, and how to read it."""
@@ -88,7 +89,7 @@ def best_so_far(problem: Problem, points: int, clock: Clock = "budget") -> Itera
 
 
 def utilisation(problem: Problem, points: int) -> Iterator[Chart]:
-    """How many simulations ran at a time, by wall time; only where an executor ran some."""
+    """How many simulations ran at a time, by elapsed time; only where an executor ran some."""
     flights = [one for one in problem.measures.flights if len(one)]
     if not flights:
         return
@@ -107,13 +108,13 @@ def utilisation(problem: Problem, points: int) -> Iterator[Chart]:
     yield Chart(
         key="utilisation",
         kind="lines",
-        title="Busy workers, by wall time",
+        title="Busy workers, by elapsed time",
         x=Axis("time since the beginning of the trial [s]"),
         y=Axis("simulations that run at a time", low=0.0, high=1.08 * most),
         series=series,
         levels=[Level(float(most), f"most at a time, {most}")],
-        note=f"{_BAND} Means are over whole trials. Times in which a run was interrupted are left "
-        "out.",
+        note=f"{_BAND} Means are over whole trials. On a simulated clock it is the time of that "
+        "clock. Times in which a run was interrupted are left out.",
     )
 
 

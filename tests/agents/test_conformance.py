@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import json
 import os
@@ -71,7 +72,8 @@ def conformance_cases() -> Iterator[Any]:
     for check_name, name in itertools.product(CHECKS, AGENTS):
         family = check_name.partition(" ")[2]
         again = check_name.startswith("resume ") and family in SLOW_FAMILIES
-        later = name in SLOW_AGENTS or (again and name not in EVERYWHERE)
+        long = check_name == "direction" and name in {"auto", "gp"}
+        later = name in SLOW_AGENTS or long or (again and name not in EVERYWHERE)
         marks = [pytest.mark.full] if later else []
         if (
             (family in LATER_FAMILIES and name not in EVERYWHERE)
@@ -231,6 +233,39 @@ class Narrow(Plain):
         return self.unseen.take(n, low)
 
 
+class Listing(Plain):
+    """Proposes mappings instead of designs, as the guide allows."""
+
+    def ask(self, n: int) -> Any:
+        return list(self.unseen.take(n))
+
+
+class Backwards(Plain):
+    """Takes a small reward for a good one: it stays near the worst design."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.worst: Any = None
+        self.least = np.inf
+
+    def ask(self, n: int) -> Designs:
+        if self.worst is None:
+            return super().ask(n)
+        return self.unseen.take(n, lambda n, failures: self.space.neighbours(self.worst))
+
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        super().tell(designs, outcomes)
+        for design, reward in zip(designs, outcomes.reward, strict=True):
+            if -1 < reward < self.least:
+                self.worst, self.least = design, reward
+
+
+class Mistaken(Plain):
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        self.seen: dict[str, int] = {}
+        self.seen["nothing"] += 1
+
+
 class Slack(Plain):
     class Hyperparameters(agent.Hyperparameters):
         size: int = 1
@@ -293,12 +328,23 @@ def test_good_agents_pass(good: type[Agent]) -> None:
         (Fragile, "some fail"),
         (Narrow, "every value"),
         (Slack, "hyperparameters"),
+        (Backwards, "direction"),
         (Picky, "suitable"),
         (Resumes, "resume mixed"),
     ],
 )
 def test_faults_are_found(bad: type[Agent], found_by: str) -> None:
     assert failed(bad, [found_by]) == {found_by}
+
+
+def test_mappings_are_checked_as_designs_are() -> None:
+    assert failed(Listing, ["ask", "tell", "exhausted space", "direction", "in flight"]) == set()
+
+
+def test_an_error_of_the_agent_is_told_with_its_place() -> None:
+    (result,) = check_agent(Mistaken, only=["seeds"])
+    line = inspect.getsourcelines(Mistaken.tell)[1] + 2
+    assert result.detail == f"KeyError: 'nothing' (test_conformance.py:{line}, in tell)"
 
 
 @pytest.mark.parametrize(("bad", "required"), [(Lawless, False), (Lazy, True)])

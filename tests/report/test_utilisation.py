@@ -1,4 +1,4 @@
-"""Charts of busy workers and of the best so far by wall time, against the rows of a run."""
+"""Charts of busy workers and of the best so far by elapsed time, against the rows of a run."""
 
 from __future__ import annotations
 
@@ -56,6 +56,7 @@ def test_charts_show_what_the_rows_say(run: Path) -> None:
     steps = np.diff(line.x, prepend=0.0, append=whole)
     assert np.average(line.y, weights=steps[1:]) == pytest.approx(mean, rel=0.05)
     best = charts["best_by_wall_time"]
+    assert best.title == "Best so far, by elapsed time"
     (curve,) = best.series
     values = [one["metric.time_ns"] for one in rows]
     assert np.nanmin(np.asarray(curve.y)) == pytest.approx(min(values))

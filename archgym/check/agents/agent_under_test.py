@@ -12,6 +12,7 @@ from archgym.check.result import CheckFailed, NotApplicableError, expect
 from archgym.environment.environment import Environment
 from archgym.errors import AgentUnsuitableError, InvalidValueError
 from archgym.registry import agent_class
+from archgym.space import Designs
 
 BUDGET = 24
 """Designs that a check simulates, as a rule."""
@@ -93,6 +94,12 @@ def first_taken(subject: Subject) -> Family:
         else:
             return family
     raise refusal
+
+
+def asked_of(agent: Sampler, n: int) -> Designs:
+    """What an agent proposes: designs, also where it returns a list of mappings."""
+    asked = agent.ask(n)
+    return asked if isinstance(asked, Designs) else agent.space.designs(asked)
 
 
 def watch(env: Environment) -> list[Evaluation]:

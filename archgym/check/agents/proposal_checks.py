@@ -14,6 +14,7 @@ import numpy as np
 from archgym.check.agents.agent_under_test import (
     BUDGET,
     Subject,
+    asked_of,
     evaluations_of,
     first_taken,
     refused,
@@ -24,6 +25,8 @@ from archgym.check.result import NotApplicableError, expect
 from archgym.errors import InvalidValueError, SimulationError, UnknownNameError
 
 _BOUNDS = (("lower", -1), ("upper", 1))
+_AWAY = 0.2
+"""Least share of pairs. Without a direction it is near 0.5; early learners gave 0.34."""
 _BOUNDED = "Field(16, ge=1, le=1000, description=...)"
 
 
@@ -75,7 +78,7 @@ def check_ask(subject: Subject) -> str:
         keys: set[int] = set()
         rounds = -(-40 // n)
         for _ in range(rounds):
-            designs = agent.ask(n)
+            designs = asked_of(agent, n)
             expect(len(designs) == n, f"{n} were asked for, {len(designs)} came")
             agent.tell(designs, env.evaluate_batch(designs))
             keys.update(designs.keys())
@@ -87,13 +90,13 @@ def check_tell(subject: Subject) -> str:
     """Outcomes may come in another order, in part, twice, or not at all."""
     env = first_taken(subject).make()
     agent = subject.sampler(env)
-    asked = agent.ask(9)
+    asked = asked_of(agent, 9)
     some = asked[np.array([4, 1])]
     agent.tell(some, env.evaluate_batch(some))
     agent.tell(some, env.evaluate_batch(some))
     none = asked[:0]
     agent.tell(none, env.evaluate_batch(none))
-    again = agent.ask(9)
+    again = asked_of(agent, 9)
     expect(not set(asked.keys()) & set(again.keys()), "a design was asked for twice")
     return "outcomes of 2 of 9 designs, twice"
 
@@ -104,12 +107,12 @@ def check_exhausted_space(subject: Subject) -> str:
     agent = subject.sampler(env)
     everything = next(env.design_space.enumerate())
     agent.tell(everything[:-1], env.evaluate_batch(everything[:-1]))
-    last = agent.ask(5)
+    last = asked_of(agent, 5)
     expect(
         last.keys() == everything[-1:].keys(),
         "it did not propose the one that was left, as Unseen.take does",
     )
-    expect(len(agent.ask(5)) == 0, "it proposed something when nothing was left")
+    expect(len(asked_of(agent, 5)) == 0, "it proposed something when nothing was left")
     return f"{len(everything) - 1} of {len(everything)} designs were known"
 
 
@@ -131,6 +134,28 @@ def check_every_value(subject: Subject) -> str:
         else:
             expect(len(values) == parameter.size, f"{parameter.name} takes only {sorted(values)}")
     return f"{len(seen)} proposals"
+
+
+def check_direction(subject: Subject) -> str:
+    """It goes towards good designs, not away from them as one does that mistakes the sign."""
+    family = first_taken(subject)
+    late = []
+    for seed in (1, 2):
+        env = family.make()
+        seen: list[float] = []
+        env.on_evaluated = lambda outcomes, seen=seen: seen.extend(outcomes.reward.tolist())
+        subject.make(env, seed).search(env, 4 * BUDGET)
+        late += seen[len(seen) // 2 :]
+    env = family.make()
+    drawn = env.evaluate_batch(env.design_space.sample(1000, np.random.default_rng(0))).reward
+    pairs = np.sign(np.subtract.outer(np.array(late), drawn))
+    better = float((pairs.mean() + 1) / 2)
+    expect(
+        better > _AWAY,
+        f"its later designs are worse than random ones: better in {better:.0%} of all pairs; a "
+        "larger reward is a better design, whatever the objective",
+    )
+    return f"its later designs are better than random ones in {better:.0%} of all pairs"
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:

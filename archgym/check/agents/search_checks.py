@@ -103,7 +103,11 @@ def check_seeds(subject: Subject) -> str:
         again = evaluations_of(subject, family, seed=1)
     finally:
         np.random.set_state(state)  # noqa: NPY002
-    expect(again == first, "the same seed gave another search")
+    expect(
+        again == first,
+        "the same seed gave another search: draw everything random from self.rng, and keep "
+        "nothing from one search to the next, as an attribute of the class would",
+    )
     expect(evaluations_of(subject, family, seed=2) != first, "another seed gave the same search")
     env = family.make()
     for seed in (-1, True, 1.5, "0"):

@@ -13,6 +13,7 @@ from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import goal_unit, natural
 
 _ROUNDING = 1e-9
+_LARGE_PER_CENT = 1e6
 _MAX_SOURCES = 3
 
 
@@ -77,10 +78,15 @@ def history_text(summary: TrialSummary) -> str:
 
 
 def regret_text(regret: float) -> str:
-    """A regret in per cent, to three significant digits; what is below 1e-9 is rounding."""
+    """A regret in per cent, to three significant digits; what is below 1e-9 is rounding.
+
+    A power of ten stands for large ones: an optimum of 0 makes every other value very much worse.
+    """
     if regret == math.inf:
         return "-"
     per_cent = 100 * regret if regret >= _ROUNDING else 0.0
+    if per_cent >= _LARGE_PER_CENT:
+        return f"{per_cent:.2e}%"
     digits = 2 if per_cent == 0 else max(0, 2 - math.floor(math.log10(per_cent)))
     return f"{per_cent:.{digits}f}%"
 
