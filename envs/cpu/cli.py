@@ -243,7 +243,7 @@ def _shown_progress() -> Iterator[Callable[[int, int], None]]:
             f"{recorded / 1e6:,.1f} million recorded"
         )
 
-    with interruptible(), status:
+    with interruptible(lambda: ["interrupted: nothing is written"]), status:
         yield update
 
 

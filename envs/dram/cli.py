@@ -185,7 +185,7 @@ def _shown_progress() -> Iterator[Callable[[int, int], None]]:
         )
 
     # A program without output would outlive us; valgrind runs in a separate process group.
-    with interruptible(), status:
+    with interruptible(lambda: ["interrupted: nothing is written"]), status:
         yield update
 
 
