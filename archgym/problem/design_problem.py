@@ -269,6 +269,10 @@ class DesignProblem:
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         if isinstance(space, DesignSpace):
             return space
+        if not isinstance(space, str):
+            raise InvalidValueError(
+                f"space={space!r:.80} must be the name of a design space or a DesignSpace"
+            )
         offered = self.spaces()
         if space not in offered:
             raise UnknownNameError("space", space, offered)

@@ -22,13 +22,60 @@ commands = typer.Typer(
     no_args_is_help=True,
     help="Record memory traces and instruction streams, and look into them.",
 )
-commands.command("info")(dram.info)
 commands.command("commands")(dram.commands_of_a_run)
 
 
 @commands.callback()
 def _group() -> None:
     """Record memory traces and instruction streams, and look into them."""
+
+
+@commands.command("info")
+def info(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Path of a trace file, name of a workload, or a YAML mapping."
+        ),
+    ],
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Name or file of a device, or a YAML mapping with ranks and channels; all devices "
+            "that ship if left out."
+        ),
+    ] = None,
+    cpu: Annotated[
+        bool, typer.Option("--cpu", help="A stream of instructions, a workload of CPU-v0.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what a trace asks for, and which memories can give it."""
+    if not cpu:
+        dram.info(workload, memory, json)
+        return
+    from archgym.cli.output import print_json, print_table
+    from archgym.envs.cpu.traces.recording import statistics_of
+    from archgym.envs.cpu.traces.workload import load_program
+    from archgym.experiment.spec.load import parse_value
+
+    if memory is not None:
+        raise typer.BadParameter("--memory does not go with --cpu")
+    program = load_program(parse_value(workload, "FILE"))
+    found = statistics_of(program)
+    if json:
+        print_json({"program": program.name, **found})
+        return
+    rows = [
+        ("instructions", f"{found['instructions']:,}, {found['distinct_instructions']:,} distinct"),
+        ("branches", f"{found['branch_share']:.1%} of the instructions"),
+        ("loads", f"{found['loads']:,}"),
+        ("stores", f"{found['stores']:,}"),
+        ("code", f"{found['code_lines_64b'] / 16:,.0f} KiB in lines of 64 bytes"),
+        ("data", f"{found['data_lines_64b'] / 16:,.0f} KiB in lines of 64 bytes"),
+        ("sha256", found["sha256"][:16]),
+    ]
+    print_table(("program", program.name), rows)
 
 
 @commands.command("record")
@@ -196,7 +243,7 @@ def _shown_progress() -> Iterator[Callable[[int, int], None]]:
             f"{recorded / 1e6:,.1f} million recorded"
         )
 
-    with interruptible(), status:
+    with interruptible(lambda: ["interrupted: nothing is written"]), status:
         yield update
 
 

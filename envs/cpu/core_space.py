@@ -18,6 +18,7 @@ from archgym.space import Categorical, Ordinal, Parameter
 __all__ = [
     "CORE_BASELINE",
     "CORE_METRICS",
+    "CORE_PARAMETERS",
     "branch_unit_of",
     "core_config_of",
     "core_parameters",
@@ -43,6 +44,15 @@ CORE_BASELINE: Final[dict[str, Any]] = {
 }
 """The core around the baseline's caches: Skylake client's reorder buffer, queues and widths, with
 TAGE and ChampSim's branch target buffer. Execution counts instructions of any kind."""
+
+CORE_PARAMETERS: Final = frozenset(
+    [
+        *CORE_BASELINE,
+        *CoreConfig.__dataclass_fields__,
+        *(f"{level}_{what}" for level in LEVELS for what in ("latency", "mshrs")),
+    ]
+)
+"""Every parameter of the core that a user's space may have."""
 
 CORE_METRICS: Final = (
     Metric("ipc_rate", "", "maximize", "instructions that retire in a cycle, from a cold start"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import time
 from collections import OrderedDict
@@ -26,8 +25,9 @@ from archgym.envs.cpu.hierarchy.translation import TranslationConfig, translate
 from archgym.envs.cpu.metrics import METRICS, costs_of, mean_over_programs, metrics_of
 from archgym.envs.cpu.space import (
     BASELINE,
-    SPACES,
     as_champsim,
+    baseline_in,
+    check_parameters,
     hierarchy_of,
     prefetchers_of,
     spaces,
@@ -44,7 +44,7 @@ from archgym.envs.cpu.traces.workload import (
     program_label,
     workload_names,
 )
-from archgym.errors import DesignError, InvalidValueError, NotCoveredError, UnknownNameError
+from archgym.errors import InvalidValueError, NotCoveredError, UnknownNameError
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.problem.metrics import Metric
 from archgym.problem.reference import Reference
@@ -56,8 +56,6 @@ __all__ = ["CPUEnvironment"]
 _CORE_METRICS: Final = tuple(metric.name for metric in CORE_METRICS)
 _PREFETCH_METRICS: Final = ("prefetch_accuracy_share", "prefetch_coverage_share", "page_walk_pki")
 _KEPT_MODELS: Final = 8
-_TRIES: Final = 256
-"""Designs of a user's space of which one shall be possible."""
 _COUNTING: Final = ("plain", "champsim", "cachegrind")
 _CACHEGRIND_OBJECTIVE: Final = {
     "product": {"l1i_mpki": 1, "l1d_mpki": 1, "llc_mpki": 1},
@@ -69,29 +67,6 @@ _UNCOUNTED_BY_CACHEGRIND: Final = (
     "dram_traffic_per_instruction_b",
     "energy_per_instruction_pj",
 )
-
-
-def _baseline_in(space: DesignSpace, counting: str) -> dict[str, Any]:
-    """The baseline, or, where a user's space does not have it, some design."""
-    values = BASELINE
-    if counting == "cachegrind":
-        values = {name: value for name, value in BASELINE.items() if name[:3] != "l2_"}
-        values |= {"l2_kib": 0, "llc_inclusion": "non_inclusive"}
-    wanted = {name: values[name] for name in space.names if name in values}
-    with contextlib.suppress(UnknownNameError, DesignError):
-        space.codes(wanted)
-        return wanted
-    drawn = [dict(design) for design in space.sample(_TRIES, np.random.default_rng(0))]
-    return next((design for design in drawn if _is_possible(design)), drawn[0])
-
-
-def _is_possible(design: Mapping[str, Any]) -> bool:
-    """Whether the numbers of a design fit together, which a user's space may not assure."""
-    try:
-        hierarchy_of(design)
-    except InvalidValueError:
-        return False
-    return True
 
 
 class CPUEnvironment(Environment):
@@ -176,8 +151,8 @@ class CPUEnvironment(Environment):
             raise InvalidValueError(f"memory_ns={memory_ns!r} must be a number from 1 to 10000")
         self.memory_ns = float(memory_ns)
         self.loaded: Workload
-        searched = self._choose_space(space) if space is not None else spaces()["default"]
-        self.baseline = _baseline_in(searched, counting)  # type: ignore[misc]
+        searched = self._choose_space("default" if space is None else space)
+        self.baseline = baseline_in(searched, counting)  # type: ignore[misc]
         if "rob_size" in searched.names:
             self.default_objective = CORE_OBJECTIVE  # type: ignore[misc]
         if counting == "cachegrind" and arguments.get("objective") is None:
@@ -391,9 +366,6 @@ class CPUEnvironment(Environment):
         return spaces()
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
-        if isinstance(space, DesignSpace):
-            return space
-        offered = spaces()
-        if space not in offered:
-            raise UnknownNameError("space", space, SPACES)
-        return offered[space]
+        chosen = super()._choose_space(space)
+        check_parameters(chosen.names)
+        return chosen

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from archgym.envs.cpu.core_space import CORE_BASELINE, core_parameters
+import numpy as np
+
+from archgym.envs.cpu.core_space import CORE_BASELINE, CORE_PARAMETERS, core_parameters
 from archgym.envs.cpu.hierarchy.config import (
     ALL_KINDS,
+    LEVELS,
     CacheLevel,
     HierarchyConfig,
     PrefetcherConfig,
 )
 from archgym.envs.cpu.hierarchy.layout import STORE, WRITEBACK
 from archgym.envs.cpu.hierarchy.translation import TranslationConfig
+from archgym.errors import DesignError, InvalidValueError, UnknownNameError
 from archgym.space import Categorical, DesignSpace, Ordinal, Parameter, Rule, param
 
 __all__ = [
     "BASELINE",
-    "SPACES",
     "as_champsim",
+    "baseline_in",
+    "check_parameters",
     "hierarchy_of",
     "prefetchers_of",
     "spaces",
@@ -30,12 +36,6 @@ __all__ = [
 KIB: Final = 1024
 _POLICIES: Final = ("lru", "srrip", "drrip", "random", "ship")
 _PREFETCHERS: Final = ("none", "next_line", "ip_stride", "stream", "spp")
-
-SPACES: Final = {
-    "caches": "the caches alone: sizes, ways, lines, replacement, inclusion",
-    "memory": "caches with lines of 64 bytes, prefetchers and translation buffers",
-    "core": "memory, around an out-of-order core with branch prediction",
-}
 
 BASELINE: Final[dict[str, Any]] = {
     "line_bytes": 64,
@@ -65,6 +65,9 @@ and without prefetchers."""
 
 _DEGREES: Final = {"degree": (1, 2, 4, 8), "distance": (1, 2, 4, 8)}
 _DEFAULT_DEGREE: Final = {"degree": 2, "distance": 1}
+_TRIES: Final = 256
+"""Designs of a user's space of which one shall be possible."""
+_BUFFERS: Final = ("itlb_entries", "dtlb_entries", "stlb_entries")
 
 
 def spaces() -> dict[str, DesignSpace]:
@@ -168,6 +171,56 @@ def _rules() -> list[Rule]:
             doc="the second level is smaller than the last one",
         )
     ]
+
+
+def baseline_in(space: DesignSpace, counting: str) -> dict[str, Any]:
+    """The baseline, or, where a user's space does not have it, some design."""
+    values = BASELINE
+    if counting == "cachegrind":
+        values = {name: value for name, value in BASELINE.items() if name[:3] != "l2_"}
+        values |= {"l2_kib": 0, "llc_inclusion": "non_inclusive"}
+    wanted = {name: values[name] for name in space.names if name in values}
+    with contextlib.suppress(UnknownNameError, DesignError):
+        space.codes(wanted)
+        return wanted
+    drawn = [dict(design) for design in space.sample(_TRIES, np.random.default_rng(0))]
+    return next((design for design in drawn if _is_possible(design)), drawn[0])
+
+
+def _is_possible(design: Mapping[str, Any]) -> bool:
+    """Whether the numbers of a design fit together, which a user's space may not assure."""
+    try:
+        hierarchy_of(design)
+    except InvalidValueError:
+        return False
+    return True
+
+
+def check_parameters(names: Collection[str]) -> None:
+    """Refuses the parameters of a user's space that the model would not read.
+
+    Args:
+        names: of the parameters.
+
+    Raises:
+        UnknownNameError: for one that is no parameter of the model.
+        InvalidValueError: for one that acts only together with another one that is missing.
+    """
+    known = {*BASELINE, *CORE_PARAMETERS, *(f"{level}_line_bytes" for level in LEVELS)}
+    known |= {f"{level}_prefetch_{one}" for level in ("l1d", "l2") for one in _DEGREES}
+    needs: dict[str, tuple[str, ...]] = dict.fromkeys(CORE_PARAMETERS, ("rob_size",))
+    needs |= dict.fromkeys(_BUFFERS, _BUFFERS)
+    for level in ("l1d", "l2"):
+        for one in _DEGREES:
+            needs[f"{level}_prefetch_{one}"] = (f"{level}_prefetcher",)
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("parameter of the space", name, known)
+        if missing := [other for other in needs.get(name, ()) if other not in names]:
+            raise InvalidValueError(
+                f"space: the parameter {name!r} has no effect without {' and '.join(missing)}: "
+                "add what is missing, with one value if it shall not vary"
+            )
 
 
 def hierarchy_of(design: Mapping[str, Any]) -> HierarchyConfig:

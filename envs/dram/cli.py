@@ -59,23 +59,8 @@ def record(
     _save(trace, card, path)
 
 
-def info(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="Path of a trace file, name of a workload, or a YAML mapping."
-        ),
-    ],
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            help="Name or file of a device, or a YAML mapping with ranks and channels; all devices "
-            "that ship if left out."
-        ),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Say what a trace asks for, and which memories can give it."""
+def info(workload: str, memory: str | None, json: bool) -> None:
+    """Says what a trace asks for: ``archgym trace info`` without ``--cpu``."""
     from dataclasses import asdict
 
     from archgym.cli.output import paragraph, print_json, print_table
@@ -200,7 +185,7 @@ def _shown_progress() -> Iterator[Callable[[int, int], None]]:
         )
 
     # A program without output would outlive us; valgrind runs in a separate process group.
-    with interruptible(), status:
+    with interruptible(lambda: ["interrupted: nothing is written"]), status:
         yield update
 
 

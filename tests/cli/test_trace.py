@@ -71,7 +71,10 @@ def test_an_interruption_ends_the_program_and_leaves_nothing(
     program = ["/bin/sh", "-c", "echo $$ >started; read line <silence"]
     command = ["trace", "record", "--out", "mine.npz", "--", *program]
     run = subprocess.Popen(
-        [sys.executable, "-c", "from archgym.cli import main; main()", *command], cwd=tmp_path
+        [sys.executable, "-c", "from archgym.cli import main; main()", *command],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         started = tmp_path / "started"
@@ -79,7 +82,8 @@ def test_an_interruption_ends_the_program_and_leaves_nothing(
         while not (started.exists() and started.read_text()) and time.monotonic() < deadline:
             time.sleep(0.05)
         run.send_signal(number)
-        assert run.wait(60) == code
+        assert "interrupted: nothing is written" in run.communicate(timeout=60)[1]
+        assert run.returncode == code
     finally:
         run.kill()
     with pytest.raises(ProcessLookupError):

@@ -111,3 +111,14 @@ def test_guide_runs(
                 assert program == "archgym"
                 came = call(*arguments)
                 assert came.code == 0, f"{line}\n{came.out}\n{came.err}"
+
+
+@pytest.mark.full
+def test_the_exercise_prints_the_table_that_it_shows(tmp_path: Path) -> None:
+    exercise = next(guide for guide in GUIDES if guide.stem == "cpu_exercise")
+    blocks = {kind: text for _, kind, text in _blocks(exercise) if kind in ("python", "text")}
+    done = subprocess.run(
+        [sys.executable, "-c", blocks["python"]], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.stdout == blocks["text"], done.stderr
+    assert (tmp_path / "caches.png").stat().st_size > 10_000

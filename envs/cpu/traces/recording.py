@@ -27,7 +27,7 @@ from archgym.envs.dram.traces import cache_model
 from archgym.envs.dram.traces.valgrind import Accesses, run_under_lackey, valgrind_version
 from archgym.errors import TraceError
 
-__all__ = ["record_program", "save_program"]
+__all__ = ["record_program", "save_program", "statistics_of"]
 
 _KINDS = np.zeros(4, np.uint8)
 _KINDS[cache_model.LOAD], _KINDS[cache_model.STORE], _KINDS[cache_model.MODIFY] = (
@@ -117,7 +117,7 @@ def record_program(
         "instructions_skipped": skip_instructions,
         "ended_by": "max_instructions" if stopped else "exit",
     }
-    return program, card | _statistics(program)
+    return program, card | statistics_of(program)
 
 
 def save_program(program: Program, card: dict[str, Any], path: Path) -> Path:
@@ -138,6 +138,21 @@ def save_program(program: Program, card: dict[str, Any], path: Path) -> Path:
         for file in (new.with_suffix(".json"), new):
             os.replace(file, path.parent / file.name)
     return path
+
+
+def statistics_of(program: Program) -> dict[str, Any]:
+    """What a stream holds: instructions, accesses, and lines of 64 bytes that they touch."""
+    lines: NDArray[np.int64] = np.unique(program.data_address >> 6)
+    return {
+        "instructions": len(program),
+        "distinct_instructions": len(program.ip),
+        "branch_share": round(float(program.branch[program.code].mean()), 4),
+        "loads": int((program.data_kind != STORE).sum()),
+        "stores": int((program.data_kind != LOAD).sum()),
+        "code_lines_64b": len(np.unique(program.ip >> 6)),
+        "data_lines_64b": len(lines),
+        "sha256": program.sha256,
+    }
 
 
 def _from(chunk: Accesses, skipped: int) -> Accesses:
@@ -200,17 +215,3 @@ def _decoded(program: Program, mapped: MappedCode) -> tuple[Program, str]:
         ),
         found.decoder,
     )
-
-
-def _statistics(program: Program) -> dict[str, Any]:
-    lines: NDArray[np.int64] = np.unique(program.data_address >> 6)
-    return {
-        "instructions": len(program),
-        "distinct_instructions": len(program.ip),
-        "branch_share": round(float(program.branch[program.code].mean()), 4),
-        "loads": int((program.data_kind != STORE).sum()),
-        "stores": int((program.data_kind != LOAD).sum()),
-        "code_lines_64b": len(np.unique(program.ip >> 6)),
-        "data_lines_64b": len(lines),
-        "sha256": program.sha256,
-    }

@@ -24,6 +24,13 @@ _LIMIT_BYTES: Final = 1 << 31
 
 _VERSION = 1
 _FIELDS = ("version", "arrival_step_ps", "address_step", "address_shift", "is_write")
+_OTHERS: Final = {
+    "arrival_step_ps": "; it is a trace of requests to memory, for DRAM-v0: record the program "
+    "with --cpu for CPU-v0",
+    "executed": "; it is a stream of instructions, for CPU-v0: archgym trace filter makes a "
+    "workload of DRAM-v0 of it, and archgym trace info --cpu looks into it",
+}
+"""What a file is that has this field, but not those that were asked for."""
 
 
 def write_npz(trace: Trace, path: Path) -> Path:
@@ -95,7 +102,10 @@ def stored_fields(
         raise TraceError(f"{path}: cannot read the binary {what}: {error}") from error
     missing = [name for name in names if name not in fields]
     if missing:
-        raise TraceError(f"{path}: not an archgym {what}: the field {missing[0]!r} is missing")
+        remark = next((text for field, text in _OTHERS.items() if field in fields), "")
+        raise TraceError(
+            f"{path}: not an archgym {what}: the field {missing[0]!r} is missing{remark}"
+        )
     found = whole_number(fields["version"])
     if found != version:
         raise TraceError(f"{path}: {what} version {found} is unknown; this archgym reads {version}")

@@ -167,7 +167,10 @@ def _check_program(command: Sequence[str], folder: Path | None, path: str | None
     program = command[0]
     where = os.path.join(folder or "", program) if os.sep in program else program
     if program.startswith("-") or shutil.which(where, path=path) is None:
-        raise TraceError(f"the program {program!r} does not exist or cannot be executed")
+        here = os.path.join(folder or "", program)
+        found = os.path.isfile(here) and os.access(here, os.X_OK)
+        hint = f"; the one in this folder is './{program}'" if found else ""
+        raise TraceError(f"the program {program!r} does not exist or cannot be executed{hint}")
     if folder is not None and not Path(folder).is_dir():
         raise TraceError(f"folder={str(folder)!r} does not exist")
 

@@ -12,6 +12,7 @@ import archgym
 from archgym.envs.cpu.cost.sram import cache_cost, storage_bits
 from archgym.envs.cpu.hierarchy.config import CacheLevel
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.space import DesignSpace, Ordinal
 
 SHORT = {"recorded": "sqlite", "instructions": 50_000}
 
@@ -113,6 +114,27 @@ def test_unknown_names() -> None:
         archgym.make("CPU-v0", counting="champsin")
     with pytest.raises(UnknownNameError, match="Did you mean 'memory'"):
         archgym.make("CPU-v0", space="memmory")
+    with pytest.raises(InvalidValueError, match="must be the name of a design space"):
+        archgym.make("CPU-v0", space=["l1d_kib"])
+
+
+@pytest.mark.parametrize("name", ["l1_kib", "l1d_size", "ways"])
+def test_a_space_with_a_parameter_that_the_model_does_not_have(name: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"parameter of the space '{name}'"):
+        archgym.make("CPU-v0", workload=SHORT, space=DesignSpace([Ordinal(name, (1, 2))]))
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("fetch_width", "rob_size"),
+        ("dtlb_entries", "itlb_entries and stlb_entries"),
+        ("l1d_prefetch_degree", "l1d_prefetcher"),
+    ],
+)
+def test_a_parameter_that_acts_with_another_one_only(name: str, other: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"'{name}' has no effect without {other}"):
+        archgym.make("CPU-v0", workload=SHORT, space=DesignSpace([Ordinal(name, (2, 4))]))
 
 
 class TestCosts:

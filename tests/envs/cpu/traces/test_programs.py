@@ -6,6 +6,7 @@ import lzma
 import os
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,15 @@ from archgym.envs.cpu.traces.workload import (
     program_label,
     recorded_names,
 )
+from archgym.envs.dram.traces.npz_format import write_npz as write_trace
+from archgym.envs.dram.traces.trace import Trace
 from archgym.errors import (
     InvalidValueError,
     MissingDependencyError,
     TraceError,
     UnknownNameError,
 )
+from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
 
 needs_valgrind = pytest.mark.skipif(
     shutil.which("valgrind") is None, reason="valgrind is not installed (apt-get install valgrind)"
@@ -284,3 +288,29 @@ def test_what_leaves_the_caches_is_a_workload_of_dram(tmp_path: Path) -> None:
     assert (trace.address % 64 == 0).all()
     with pytest.raises(UnknownNameError, match="llc_kib"):
         filtered_trace(spec, {"llc_kb": 256})
+
+
+def test_a_look_into_a_stream(call: Callable[..., Called]) -> None:  # noqa: F811
+    spec = "{generator: stream, instructions: 80000}"
+    found = call("trace", "info", "--cpu", spec, "--json").json
+    assert found["instructions"] == 80_000
+    assert found["loads"] == 10_000  # one of eight instructions reads, and every fourth time
+    assert found["stores"] == 2_500  # it writes
+    assert found["data_lines_64b"] == 1_250
+    assert "80,000" in call("trace", "info", "--cpu", spec).out
+    assert call("trace", "info", "--cpu", spec, "--memory", "DDR4-2400").code == 2
+
+
+def test_a_recording_of_the_other_kind(
+    call: Callable[..., Called],  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    stream, trace = tmp_path / "stream.npz", tmp_path / "trace.npz"
+    write_npz(load_workload({"generator": "chase", "instructions": 1000}).programs[0], stream)
+    called = call("trace", "info", stream)
+    assert called.code == 2
+    assert "trace info --cpu" in " ".join(called.err.split())
+    write_trace(Trace("t", np.arange(4), np.arange(4), np.zeros(4, np.uint8)), trace)
+    called = call("evaluate", "CPU-v0", "--workload", trace)
+    assert called.code == 2
+    assert "record the program with --cpu" in " ".join(called.err.split())

@@ -275,6 +275,17 @@ def test_input_and_folder_reach_the_program(tmp_path: Path) -> None:
 
 
 @needs_valgrind
+def test_a_program_of_the_folder_needs_its_path(tmp_path: Path) -> None:
+    program = tmp_path / "program-of-the-folder"
+    program.write_text("no program")
+    with pytest.raises(TraceError, match=r"cannot be executed$"):
+        record([program.name], folder=tmp_path)
+    program.chmod(0o755)
+    with pytest.raises(TraceError, match=r"in this folder is './program-of-the-folder'"):
+        record([program.name], folder=tmp_path)
+
+
+@needs_valgrind
 def test_children_are_not_recorded() -> None:
     _, alone = record(["/bin/sh", "-c", ":"])
     _, parent = record(["/bin/sh", "-c", "(i=0; while test $i -lt 999; do i=$((i+1)); done)"])
