@@ -115,8 +115,8 @@ def _unwrap(command: Any) -> None:
 
 _FIRST_STEPS = "\n\n".join(
     [
-        "Begin with `archgym run quickstart`: it compares six agents on a memory controller in "
-        "about a minute.",
+        "Begin with `archgym run quickstart`: it plans the training of a language model, with five "
+        "agents, in about a minute.",
         "`archgym list envs` names what can be designed, `archgym list experiments` what can be "
         "run, and `archgym show DRAM-v0` says all about one environment.",
         "A simulator of your own: `archgym new env NAME --command` asks for what it needs and "

@@ -33,6 +33,7 @@ from archgym.history.problem import (
     problem_name,
     refusal,
 )
+from archgym.history.shipped import place_of
 from archgym.history.source_reader import SourceReader, hand_out
 from archgym.history.translation import Translation
 
@@ -162,7 +163,7 @@ def _listed(paths: HistoryPaths) -> list[Path]:
                 f"{path!r} is no path: allowed as history is the folder of a run or a dataset, or "
                 "a list of them"
             )
-    return [Path(path).expanduser() for path in listed]
+    return [place_of(os.fspath(path)) for path in listed]
 
 
 def _check_folder(path: Path) -> None:

@@ -27,8 +27,8 @@ LONG = "x" * 300
             [
                 *RUN,
                 "--set",
-                "agents=[{name: ga, samples: 100000000, "
-                "hyperparameters: {mutation: {uniform: [0.1, 0.9]}}}]",
+                "agents=[{name: auto, samples: 100000000, "
+                "hyperparameters: {effort: {uniform: [0.1, 0.9]}}}]",
             ],
             "at most 10,000,000 can be listed",
         ),

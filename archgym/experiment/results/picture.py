@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from archgym.charts.draw import Panel, draw_grid
 from archgym.errors import ExperimentError
 from archgym.experiment.results.run_result import RunResult
 from archgym.experiment.results.texts import agent_titles
+from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import goal_label, natural
 
 _UNSETTLED = 0.05  # share of a search at its beginning that the axis need not show
@@ -21,18 +24,21 @@ _DPI = 110
 
 
 def plot_best_so_far(result: RunResult, path: Path) -> None:
-    """Writes a PNG: one panel for each setting and goal, one line for each agent.
+    """Writes a PNG: one panel for each problem and goal, one line for each agent.
 
     A line is the mean over seeds and hyperparameter draws of the same label, its band their
-    smallest and largest value; the dashed line is the baseline design.
+    smallest and largest value; the dashed line is the baseline design. Searches of one problem
+    with and without history share its panel.
 
     Raises:
         ExperimentError: if the file cannot be written.
     """
+    searchers = list(dict.fromkeys(map(_searcher, result.trials)))
     titles = agent_titles(result.trials)
+    named = {one: titles[one.label] + one.suffix for one in searchers}
     panels = [
-        Panel(_chart(number, by_agent, titles), setting)
-        for setting, number, by_agent in _panels(result)
+        Panel(_chart(number, by_searcher, named), name)
+        for name, number, by_searcher in _panels(result)
     ]
     if not panels:
         return
@@ -42,40 +48,56 @@ def plot_best_so_far(result: RunResult, path: Path) -> None:
         raise ExperimentError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _panels(result: RunResult) -> list[tuple[str, int, dict[str, list[TrialSummary]]]]:
-    """Setting, number of the goal, and the summaries of each agent label."""
-    by_setting: dict[str, dict[str, list[TrialSummary]]] = {}
+class _Searcher(NamedTuple):
+    label: str
+    suffix: str
+
+
+def _searcher(trial: Trial) -> _Searcher:
+    return _Searcher(trial.agent_label, ", with history" if trial.history else "")
+
+
+def _panels(result: RunResult) -> list[tuple[str, int, dict[_Searcher, list[TrialSummary]]]]:
+    """Name of the problem, number of the goal, and the summaries of each searcher."""
+    names: dict[str, str] = {}
+    by_problem: dict[str, dict[_Searcher, list[TrialSummary]]] = {}
     for trial in result.trials:
         summary = result.summaries.get(trial.trial_id)
         if summary is not None and len(summary.curve):
-            agents = by_setting.setdefault(trial.setting, {})
-            agents.setdefault(trial.agent_label, []).append(summary)
+            problem = json.dumps([trial.environment, trial.arguments, trial.initial])
+            names.setdefault(problem, trial.setting)
+            searchers = by_problem.setdefault(problem, {})
+            searchers.setdefault(_searcher(trial), []).append(summary)
     return [
-        (setting, goal, agents)
-        for setting, agents in by_setting.items()
-        for goal in range(next(iter(agents.values()))[0].curve.shape[1])
+        (names[problem], goal, searchers)
+        for problem, searchers in by_problem.items()
+        for goal in range(next(iter(searchers.values()))[0].curve.shape[1])
     ]
 
 
-def _chart(number: int, by_agent: dict[str, list[TrialSummary]], titles: dict[str, str]) -> Chart:
-    some = next(iter(by_agent.values()))[0]
+def _chart(
+    number: int,
+    by_searcher: dict[_Searcher, list[TrialSummary]],
+    titles: dict[_Searcher, str],
+) -> Chart:
+    some = next(iter(by_searcher.values()))[0]
     goal, limits = some.objective.goals[number], some.objective.limits
-    colours = {label: i for i, label in enumerate(titles)}
+    colours = {one: i for i, one in enumerate(titles)}
     series, shown = [], []
-    for label, summaries in by_agent.items():
+    for one, summaries in by_searcher.items():
         x, low, mean, high = _band(
             [natural(goal, some.metrics, summary.curve[:, number]) for summary in summaries]
         )
         if not len(x):
             continue
         ends = (low, high) if len(summaries) > 1 else ((), ())
-        series.append(Series(titles[label], colours[label], x, mean, *ends))
+        series.append(Series(titles[one], colours[one], x, mean, *ends))
         settled = x > _UNSETTLED * x[-1]
         shown += [low[settled], high[settled]]
     baseline = natural(goal, some.metrics, float(some.baseline[number]))
     broken = any(one.broken_by(some.baseline_metrics.get(one.metric)) for one in limits)
     levels = baseline_level(baseline, broken=broken)
-    partly = any(s.spent != s.simulations for trials in by_agent.values() for s in trials)
+    partly = any(s.spent != s.simulations for trials in by_searcher.values() for s in trials)
     return Chart(
         key="best_so_far",
         kind="lines",

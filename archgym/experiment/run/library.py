@@ -13,6 +13,7 @@ from archgym.experiment.spec.checks import located
 from archgym.experiment.spec.load import load_experiment
 from archgym.experiment.spec.schema import Experiment
 from archgym.history.library import Library
+from archgym.history.shipped import place_of
 
 __all__ = ["add_to_library", "as_begun", "with_library"]
 
@@ -89,7 +90,7 @@ def with_library(
 
 
 def _place(path: str) -> Path:
-    return Path(path).expanduser().resolve()
+    return place_of(path).resolve()
 
 
 def add_to_library(experiment: Experiment, folder: RunFolder) -> str:

@@ -97,7 +97,7 @@ class EnvironmentEntry(_Model):
         default_factory=list,
         description="folders of earlier runs or datasets that searches learn from: of the same or "
         "a similar environment, whatever its workload, objective and limits; or proxies of many "
-        "workloads (archgym proxy train --per workload-features); one or a list",
+        "workloads (archgym proxy train --per workload-features), or shipped:NAME; one or a list",
     )
     agents: list[str] | None = Field(
         default=None,
