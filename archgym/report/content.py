@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from archgym.report.study_tables import (
 )
 from archgym.report.table import Table
 
+_FIRST_PROBLEMS = 2
+
 
 @dataclass(frozen=True)
 class Section:
@@ -46,11 +48,20 @@ class Section:
     designs: Sequence[ShownDesign] = field(default_factory=list)
 
 
-def overview(study: Study) -> Section:
-    """The study as a whole: its problems, the ranking over all of them, and what changed."""
+def overview(study: Study, points: int = 0) -> Section:
+    """The study as a whole: its first problems, the ranking over all of them, and what changed.
+
+    Args:
+        study: the study.
+        points: of the curves of its first problems, at most; these are left out if 0.
+    """
     tables = [comparison_table(study)] if study.compared is not None else []
     tables.append(overview_table(study))
     charts = []
+    for number, problem in enumerate(study.problems[: _FIRST_PROBLEMS if points else 0]):
+        if problem.found:
+            curves = next(search_charts.best_so_far(problem, points))
+            charts.append(replace(curves, key=f"first_{number + 1}", title=problem.name, note=""))
     if ranking := rank_searchers(study):
         charts.append(_ranking_chart(ranking))
         tables.append(ranking_table(ranking))

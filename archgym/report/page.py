@@ -26,6 +26,7 @@ _DARK = ("#4aa8f0", "#f58b45", "#2fc79a", "#e59cc5", "#f2b632", "#8fd0f7", "#a8a
 _DETAILS = ((128, 300), (64, 160), (32, 80), (16, 40), (8, 20))
 """Points of a curve and lines of parallel coordinates, the finest first."""
 _POINTS = 1_500_000  # of all curves together
+_FIRST_SCREEN_POINTS = 128
 _TITLES = (
     ("progress", "Best so far"),
     ("regret", "Regret"),
@@ -90,7 +91,7 @@ def _page(
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
-    general = overview(study)
+    general = overview(study, _FIRST_SCREEN_POINTS)
     shown = {section.key for some in sections for section in some}
     charts = {f"o-{chart.key}": chart.to_json() for chart in general.charts}
     for number, some in enumerate(sections):

@@ -103,6 +103,8 @@ def test_nothing_is_fetched(page: Page) -> None:
 def test_every_kind_of_chart_is_there(page: Page) -> None:
     keys = {key.partition("-")[2] for key in page.data["charts"]}
     expected = {
+        "first_1",
+        "first_2",
         "ranking",
         "best_by_budget",
         "best_by_budget_2",
