@@ -133,7 +133,7 @@ class PECostModel:
         return PECosts(cells, area, self._periods(table, tree.depth), tree.depth)
 
     def _operand_cells(self, array: Array) -> list[float]:
-        """Cells of each kind; the area that constants leave out of them, and of selections, um2."""
+        """Cells of each kind; the area that constants leave out in front of the tree, um2."""
         pe = array.pe.hardware()
         return [*_row(operand_cells(pe)), self._area(operand_spared(pe))]
 

@@ -20,6 +20,7 @@ __all__ = [
     "SPARED_OF_ROW",
     "increment_gates",
     "spared_of_adder",
+    "spared_of_finder",
     "sum_gates",
 ]
 
@@ -47,6 +48,17 @@ def sum_gates(width: int, *, carried: bool = False) -> int:
 def increment_gates(width: int) -> int:
     """Gates of a carry chain of a word and a variable bit at its low end: half adders."""
     return HALF_ADDER_GATES * width
+
+
+def spared_of_finder(lines: int) -> dict[str, float]:
+    """Cells that the search for the next digit is left without: no digit is before the first one.
+
+    The first place of the chain needs none of its three gates, the first pick no OR of its two.
+
+    Args:
+        lines: bits of a digit that are picked.
+    """
+    return {"pending_digit": 1.0, "pick_bit": lines / 2}
 
 
 def spared_of_adder(form: FinalAdder, width: int, gates: int) -> dict[str, float]:

@@ -17,6 +17,7 @@ from archgym.envs.tpe.microarchitecture.constants import (
     SPARED_OF_ENCODER,
     increment_gates,
     spared_of_adder,
+    spared_of_finder,
     sum_gates,
 )
 from archgym.envs.tpe.microarchitecture.datapath import Adder, Stage
@@ -209,6 +210,7 @@ def _encoder(block: OperandEncoder) -> _Structure:
         cells["mux_bit"] += count
         cells["pending_digit"] += count
         cells["pick_bit"] += lines * count
+        _add(spared, spared_of_finder(lines))
         cells["register_bit"] += count + index
         found.append(Stage(pending=count, window_levels=1))
     else:

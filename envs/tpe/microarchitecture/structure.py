@@ -233,8 +233,11 @@ def operand_cells(pe: PE) -> Counter[str]:
 
 
 def operand_spared(pe: PE) -> dict[str, float]:
-    """Selections and encoders of a PE that synthesis leaves out, in parts of a cell."""
+    """Cells in front of the tree of a PE that synthesis leaves out, in parts of a cell."""
     spared: dict[str, float] = {}
+    if datapath.finds_digits(pe):
+        found = constants.spared_of_finder(3 if pe.encoding == "booth" else 1)
+        spared |= {kind: n * pe.operand_pairs for kind, n in found.items()}
     if pe.radix_bits == 2:
         spared["select_bit"] = constants.SPARED_OF_ROW * pe.partial_products
     # Of the windows of a whole operand, the lowest begins with a zero.

@@ -103,8 +103,8 @@ def area_terms(counts: Counts) -> dict[str, float]:
         "and": counts["and_bit"],
         "encoder": counts.left("booth_encoder"),
         "stored_encoder": counts.left("stored_encoder"),
-        "multiplexer": counts["mux_bit"] + counts["pick_bit"],
-        "pending": counts["pending_digit"],
+        "multiplexer": counts["mux_bit"] + counts.left("pick_bit"),
+        "pending": counts.left("pending_digit"),
         "recoding": counts["magnitude_bit"]
         + counts["ent_digit"]
         + counts["csd_bit"]

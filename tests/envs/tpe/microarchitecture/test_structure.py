@@ -92,6 +92,10 @@ def test_what_constants_leave_out_by_hand() -> None:
     # Digits of another operand at each place have no window that begins with a zero.
     finder = PE(8, 8, 26, **DIGIT | {"encoder_place": "pe"})
     assert counts(finder).left("stored_encoder") == counts(finder)["stored_encoder"] == 4
+    # Among four digits, the first is preceded by none: its place in the chain has no gate, and
+    # each of the three lines that pick a digit is spared one OR.
+    assert counts(finder).left("pending_digit") == 4 - 1
+    assert counts(finder).left("pick_bit") == 3 * 4 - 3 * 0.5
     # AND arrays have neither; their product has one bit in column 0, and a constant one on top.
     array = counts(PE(4, 4, 16, encoding="radix2"))
     assert array.left("and_bit") == 16
