@@ -98,7 +98,7 @@ class TensorEngine(Environment):
         Metric("tops_per_mm2", "TOPS/mm2", "maximize", "area efficiency"),
         Metric("latency_ns", "ns", "minimize", "time of the whole workload"),
     )
-    version: ClassVar = "4"
+    version: ClassVar = "5"
     default_objective: ClassVar = {"product": {"tops_per_mm2": 1, "tops_per_w": 1}}
     baseline: ClassVar = design_of(BASELINES["systolic_os"])
     compiles: ClassVar = True

@@ -20,6 +20,8 @@ from archgym.envs.tpe.cost.stages import PEPeriods
 from archgym.envs.tpe.cost.table import ArrayTable, Memo, bit_length, each, packed
 from archgym.envs.tpe.microarchitecture import datapath
 from archgym.envs.tpe.microarchitecture.adders import adder_cells
+from archgym.envs.tpe.microarchitecture.compression_kernel import FULL_ADDER_GATES
+from archgym.envs.tpe.microarchitecture.constants import spared_of_adder, sum_gates
 from archgym.envs.tpe.microarchitecture.edge import (
     Barrier,
     EdgeBlock,
@@ -28,7 +30,13 @@ from archgym.envs.tpe.microarchitecture.edge import (
     edge_blocks,
 )
 from archgym.envs.tpe.microarchitecture.pe import Array
-from archgym.envs.tpe.microarchitecture.structure import CELLS, Counts, edge_counts, operand_cells
+from archgym.envs.tpe.microarchitecture.structure import (
+    CELLS,
+    Counts,
+    edge_counts,
+    operand_cells,
+    operand_spared,
+)
 from archgym.envs.tpe.technology.technology import Technology
 
 __all__ = ["EdgeCostModel", "EdgeCosts", "PECostModel", "PECosts"]
@@ -85,8 +93,8 @@ class PECostModel:
     def __init__(self, technology: Technology) -> None:
         self._area_of = _areas(technology)
         self._trees = Trees()
-        self._operands = Memo(each(_operand_cells), len(_KINDS))
-        self._adders = Memo(each(_adder_cells), len(_KINDS))
+        self._operands = Memo(each(self._operand_cells), len(_KINDS) + 1)
+        self._adders = Memo(each(self._adder_cells), len(_KINDS) + 2)
         self._periods = PEPeriods(technology)
 
     def __call__(self, table: ArrayTable) -> PECosts:
@@ -110,7 +118,8 @@ class PECostModel:
             (table.final_adder * chained, 3),
         )
         tree = self._trees(table)
-        total = self._operands(operands, table) + self._adders(adders, table)
+        front, chain = self._operands(operands, table), self._adders(adders, table)
+        total = front[:, : len(_KINDS)] + chain[:, : len(_KINDS)]
         for kind, n in tree.cells.items():
             total[:, _KINDS.index(kind)] += n
         cells = {kind: total[:, i] for i, kind in enumerate(_KINDS)}
@@ -118,18 +127,34 @@ class PECostModel:
         area = np.zeros(len(table))
         for kind, of_one in self._area_of.items():
             area += of_one * cells[kind]
+        # What constants leave out: all of the first adder but what its carry chain needs.
+        a_gate, spared = chain[:, -2], chain[:, -1] + front[:, -1]
+        area -= spared - a_gate * tree.chain_gates
         return PECosts(cells, area, self._periods(table, tree.depth), tree.depth)
 
+    def _operand_cells(self, array: Array) -> list[float]:
+        """Cells of each kind; the area that constants leave out in front of the tree, um2."""
+        pe = array.pe.hardware()
+        return [*_row(operand_cells(pe)), self._area(operand_spared(pe))]
 
-def _operand_cells(array: Array) -> list[int]:
-    return _row(operand_cells(array.pe.hardware()))
+    def _adder_cells(self, array: Array) -> list[float]:
+        """Cells of each kind; area of a gate of the first adder, um2.
 
+        Last the area of the first adder, and what constants leave out of the second one, um2.
+        """
+        cells: Counter[str] = Counter()
+        a_gate = left_out = 0.0
+        for place, adder in enumerate(datapath.adders(array.pe)):
+            cells.update(adder_cells(adder.form, adder.width))
+            gates = sum_gates(adder.width) if place else 0
+            spared = self._area(spared_of_adder(adder.form, adder.width, gates))
+            left_out += spared
+            if not place:
+                a_gate = spared / (FULL_ADDER_GATES * adder.width)
+        return [*_row(cells), a_gate, left_out]
 
-def _adder_cells(array: Array) -> list[int]:
-    cells: Counter[str] = Counter()
-    for adder in datapath.adders(array.pe):
-        cells.update(adder_cells(adder.form, adder.width))
-    return _row(cells)
+    def _area(self, cells: Mapping[str, float]) -> float:
+        return sum(self._area_of[kind] * n for kind, n in cells.items())
 
 
 def _row(cells: Counter[str]) -> list[int]:
@@ -145,7 +170,7 @@ class EdgeCostModel:
     """
 
     def __init__(self, technology: Technology, event_fj: Callable[[EdgeBlock], float]) -> None:
-        self._area_of = _areas(technology)
+        self._area_um2 = technology.area_um2
         self._delay = lru_cache(maxsize=4096)(technology.stage_delay_ns)
         self._event_fj = event_fj
         kinds: tuple[type[EdgeBlock], ...] = (OperandEncoder, ResultAdder, Barrier)
@@ -165,7 +190,7 @@ class EdgeCostModel:
     def _costs(self, kind: type[EdgeBlock], array: Array) -> list[float]:
         block = next(block for block, _ in edge_blocks(array) if isinstance(block, kind))
         counts = edge_counts(block)
-        area = sum(self._area_of[name] * n for name, n in counts.cells.items())
+        area = self._area_um2(counts)
         period = max(map(self._delay, counts.stages))
         return [area, period, float(counts.register_bits), self._event_fj(block)]
 

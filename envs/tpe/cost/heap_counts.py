@@ -46,7 +46,7 @@ fed-back bits that the tree never makes are left out; how much earlier fed-back 
 partial products, hundredths of a full adder's delay.
 """
 
-_COUNTS = 8
+_COUNTS = 9
 _TREE_OF = np.array([TREES[name] for name in COMPRESSORS])
 
 
@@ -57,10 +57,12 @@ class TreeCounts(NamedTuple):
         cells: how many of each kind of :data:`archgym.envs.tpe.microarchitecture.structure.CELLS`;
             kinds that do not occur are left out.
         depth: of the deepest heap, full-adder delays.
+        chain_gates: and-inverter gates of a carry chain behind a tree.
     """
 
     cells: dict[str, FloatArray]
     depth: FloatArray
+    chain_gates: FloatArray
 
 
 class Trees:
@@ -105,7 +107,7 @@ class Trees:
             "mux_bit": _shifter_bits(table, length) * every,
             "register_bit": registers,
         }
-        return TreeCounts(cells, np.maximum(one[:, 7], last[:, 7]) / 1000)
+        return TreeCounts(cells, np.maximum(one[:, 7], last[:, 7]) / 1000, one[:, 8])
 
     def _heaps(
         self, table: ArrayTable, complement: NDArray[np.bool_], where: IntArray | None = None

@@ -23,10 +23,13 @@ __all__ = [
     "DADDA",
     "FEEDBACK",
     "FOUR_TO_TWO",
+    "FULL_ADDER_GATES",
+    "HALF_ADDER_GATES",
     "LINEAR",
     "NEGATION",
     "PARTIAL_PRODUCT",
     "WALLACE",
+    "chain_gates",
     "latest",
     "place",
 ]
@@ -44,6 +47,10 @@ _HALF_SUM, _HALF_CARRY, _INVERTER = 0.5, 0.25, 0.1
 #: the next column: whether both differ follows from the three inputs, without waiting for the sum.
 _MERGED = 0.5
 _EARLY = -1e9
+
+#: Two-input gates of an and-inverter graph: two exclusive ors of three each, whose first gates make
+#: the carry as well, and the one that joins both carries.
+FULL_ADDER_GATES, HALF_ADDER_GATES = 7, 3
 
 #: Columns of a placed compressor: level, column, bits taken from the column, whether it takes the
 #: intermediate carry of a 4:2 compressor one column lower, place of a constant one among its bits
@@ -286,6 +293,29 @@ def latest(  # noqa: C901  (one compiled loop, as above)
         for k in range(head[c], tail[c]):
             end = max(end, queue[c, k])
     return end
+
+
+@compiled_once()
+def chain_gates(left: NDArray[np.int32]) -> int:
+    """And-inverter gates of the carry chain that adds the two rows that are left of a heap.
+
+    Synthesis propagates constants: where carry and rows have three variable bits, a column needs a
+    full adder; where they have two, also beside a constant one, a half adder; else no gate.
+
+    Args:
+        left: as :func:`place` returned it.
+    """
+    gates = 0
+    carry = 0
+    for column in range(left.shape[1]):
+        bits = left[0, column] + carry
+        variable = bits - (1 if left[1, column] >= 0 else 0)
+        if variable == 3:
+            gates += FULL_ADDER_GATES
+        elif variable == 2:
+            gates += HALF_ADDER_GATES
+        carry = 1 if bits >= 2 else 0
+    return gates
 
 
 @compiled_once()

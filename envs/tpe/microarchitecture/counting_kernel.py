@@ -22,6 +22,7 @@ from archgym.envs.tpe.microarchitecture.compression_kernel import (
     LINEAR,
     NEGATION,
     PARTIAL_PRODUCT,
+    chain_gates,
     latest,
     place,
 )
@@ -64,7 +65,7 @@ def count_compressors(
     Returns:
         Full adders, full adders with a constant one, half adders, half adders with a constant
         one, levels, columns that keep a bit, columns that keep two, depth in thousandths of a
-        full adder; shape (8,).
+        full adder, and-inverter gates of a carry chain behind it; shape (9,).
     """
     width = len(constant)
     present = np.ones((words, width), np.uint8)
@@ -86,7 +87,8 @@ def count_compressors(
                 break
             matrix = _matrix(rows, pairs, present, constant, tree)
             placed, left, depth = place(matrix, tree)
-    found = np.zeros(8, np.int64)
+    found = np.zeros(9, np.int64)
+    found[8] = chain_gates(left)
     found[7] = round(1000 * latest(matrix, placed, tree, lead / 100))
     for i in range(len(placed)):
         takes, with_carry, one = placed[i, 2], placed[i, 3], placed[i, 4]

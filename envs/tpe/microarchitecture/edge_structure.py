@@ -13,6 +13,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 from archgym.envs.tpe.microarchitecture.adders import adder_cells
+from archgym.envs.tpe.microarchitecture.constants import (
+    SPARED_OF_ENCODER,
+    increment_gates,
+    spared_of_adder,
+    spared_of_finder,
+    sum_gates,
+)
 from archgym.envs.tpe.microarchitecture.datapath import Adder, Stage
 from archgym.envs.tpe.microarchitecture.edge import (
     SEGMENT,
@@ -28,7 +35,7 @@ from archgym.envs.tpe.microarchitecture.pe import FinalAdder
 
 __all__ = ["edge_cells", "result_heap", "segment_adders", "segments"]
 
-_Structure = tuple[Counter[str], tuple[Adder, ...], tuple[Stage, ...]]
+_Structure = tuple[Counter[str], tuple[Adder, ...], tuple[Stage, ...], dict[str, float]]
 
 
 def segments(width: int, maximum: int) -> list[int]:
@@ -78,7 +85,7 @@ def joins_words(adder: ResultAdder) -> bool:
 
 @lru_cache(maxsize=4096)
 def edge_cells(block: EdgeBlock) -> _Structure:
-    """Cells, adders and stages of an edge block."""
+    """Cells, adders and stages of an edge block, and the cells that synthesis leaves out."""
     if isinstance(block, OperandEncoder):
         return _encoder(block)
     if isinstance(block, ResultAdder):
@@ -89,17 +96,27 @@ def edge_cells(block: EdgeBlock) -> _Structure:
 @lru_cache(maxsize=1024)
 def _pipelined(
     form: FinalAdder, width: int, maximum: int
-) -> tuple[Counter[str], tuple[Adder, ...]]:
-    """Cells of a pipelined adder with all its registers, the sum's included; its segments."""
+) -> tuple[Counter[str], tuple[Adder, ...], dict[str, float]]:
+    """Cells of a pipelined adder with all its registers, the sum's included; its segments.
+
+    Last the cells that are left out: the bits that take and give the carries have no gates.
+    """
     cells: Counter[str] = Counter()
+    spared: dict[str, float] = {}
     parts = segments(width, maximum)
     chain = segment_adders(form, width, maximum)
-    for adder in chain:
+    for i, (bits, adder) in enumerate(zip(parts, chain, strict=True)):
         cells.update(adder_cells(adder.form, adder.width))
+        _add(spared, spared_of_adder(form, adder.width, sum_gates(bits, carried=i > 0)))
     for i in range(len(parts)):
         carry = int(i < len(parts) - 1)
         cells["register_bit"] += sum(parts[: i + 1]) + carry + 2 * sum(parts[i + 1 :])
-    return cells, tuple(chain)
+    return cells, tuple(chain), spared
+
+
+def _add(total: dict[str, float], more: dict[str, float], times: int = 1) -> None:
+    for kind, n in more.items():
+        total[kind] = total.get(kind, 0.0) + times * n
 
 
 def _result_adder(block: ResultAdder) -> _Structure:
@@ -109,12 +126,14 @@ def _result_adder(block: ResultAdder) -> _Structure:
     serial = block.accumulators == 1 and block.shift_bits > 0
     found: list[Stage] = []
     adders: list[Adder] = []
+    spared: dict[str, float] = {}
     if serial:
         # The partial sum is shifted as it arrives, or not, before the next bit weight joins it.
         cells["mux_bit"] += width
         found.append(Stage(window_levels=1))
     if joins_words(block):
-        joined, chain = _pipelined(block.final_adder, narrow, block.segment)
+        joined, chain, left_out = _pipelined(block.final_adder, narrow, block.segment)
+        _add(spared, left_out, block.accumulators)
         for kind, n in joined.items():
             cells[kind] += n * block.accumulators
         adders += chain * block.accumulators
@@ -130,11 +149,12 @@ def _result_adder(block: ResultAdder) -> _Structure:
         cells["half_adder_one"] += counted.half_adders_one
         cells["register_bit"] += counted.sum_bits + counted.carry_bits
         found.append(Stage(levels=counted.levels, depth=counted.depth))
-    total, last = _pipelined(block.final_adder, width, block.segment)
+    total, last, left_out = _pipelined(block.final_adder, width, block.segment)
+    _add(spared, left_out)
     cells.update(total)
     adders += last
     found.append(Stage(adders=(max(last, key=_width),)))
-    return cells, tuple(adders), tuple(found)
+    return cells, tuple(adders), tuple(found), spared
 
 
 @lru_cache(maxsize=4096)
@@ -156,8 +176,10 @@ def _encoder(block: OperandEncoder) -> _Structure:
     cells["register_bit"] += block.width
     adders: tuple[Adder, ...] = ()
     front = Stage(encoder=1)
+    spared: dict[str, float] = {}
     if block.encoding == "booth":
         cells["stored_encoder"] += count
+        spared["stored_encoder"] = SPARED_OF_ENCODER
     elif block.encoding == "serial_twos":
         front = Stage()
     elif block.encoding == "csd":
@@ -169,6 +191,7 @@ def _encoder(block: OperandEncoder) -> _Structure:
         cells["magnitude_bit"] += block.width
         adders = (Adder("auto", block.width),)
         cells["add_bit"] += block.width
+        _add(spared, spared_of_adder("auto", block.width, increment_gates(block.width)))
         cells["register_bit"] += block.width + 1
         # An increment is a chain of half adders.
         front = Stage(depth=0.3 * block.width)
@@ -180,22 +203,25 @@ def _encoder(block: OperandEncoder) -> _Structure:
     found = [front]
     if not block.serial:
         cells["register_bit"] += lines * count
-        return cells, adders, tuple(found)
+        return cells, adders, tuple(found), spared
     cells["mux_bit"] += held
     cells["register_bit"] += lines * count + lines
     if block.sparse:
         cells["mux_bit"] += count
         cells["pending_digit"] += count
         cells["pick_bit"] += lines * count
+        _add(spared, spared_of_finder(lines))
         cells["register_bit"] += count + index
         found.append(Stage(pending=count, window_levels=1))
     else:
         cells["mux_bit"] += lines * (count - 1)
         cells["add_bit"] += index
+        # One is added: the lowest bit is inverted.
+        _add(spared, spared_of_adder("auto", index, increment_gates(index - 1)))
         cells["register_bit"] += index
         found.append(Stage(window_levels=index))
         adders = (*adders, Adder("auto", index))
-    return cells, adders, tuple(found)
+    return cells, adders, tuple(found), spared
 
 
 def _barrier(block: Barrier) -> _Structure:
@@ -209,4 +235,4 @@ def _barrier(block: Barrier) -> _Structure:
     waiting = (block.counter_bits - 1) // SHORT_SEGMENT
     cells["register_bit"] += bits + block.streams * (1 + waiting) + 1
     levels = (block.counter_bits - 1).bit_length()
-    return cells, (), (Stage(window_levels=2, depth=0.3 * max(levels, low)),)
+    return cells, (), (Stage(window_levels=2, depth=0.3 * max(levels, low)),), {}

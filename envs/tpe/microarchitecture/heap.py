@@ -64,6 +64,7 @@ class Counted:
         depth: when the last bit is there, full-adder delays after the partial products: half
             adders and carries are faster, most bits do not pass every level, and the third input of
             a full adder passes half of it.
+        chain_gates: and-inverter gates of a carry chain that adds the rows that are left.
     """
 
     full_adders: int
@@ -74,6 +75,7 @@ class Counted:
     sum_bits: int
     carry_bits: int
     depth: float
+    chain_gates: int
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,7 @@ class Heap:
             int((variable >= 1).sum()),
             int((variable >= 2).sum()),
             round(kernel.latest(matrix, placed, TREES[tree], lead), 3),
+            int(kernel.chain_gates(left)),
         )
 
     def settled(self, tree: Tree) -> Heap:

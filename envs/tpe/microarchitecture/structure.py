@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from archgym.envs.tpe.microarchitecture import datapath
+from archgym.envs.tpe.microarchitecture import constants, datapath
 from archgym.envs.tpe.microarchitecture.adders import adder_cells
 from archgym.envs.tpe.microarchitecture.counting_kernel import count_heap
 from archgym.envs.tpe.microarchitecture.datapath import Adder, Row, Stage, TreeDepth
@@ -23,7 +23,15 @@ from archgym.envs.tpe.microarchitecture.edge_structure import edge_cells
 from archgym.envs.tpe.microarchitecture.heap import TREES, Counted
 from archgym.envs.tpe.microarchitecture.pe import PE, Compressor
 
-__all__ = ["CELLS", "Counts", "counts", "edge_counts", "operand_cells", "tree_cells"]
+__all__ = [
+    "CELLS",
+    "Counts",
+    "counts",
+    "edge_counts",
+    "operand_cells",
+    "operand_spared",
+    "tree_cells",
+]
 
 CELLS: Mapping[str, str] = {
     "full_adder": "compressor of three variable bits",
@@ -62,15 +70,22 @@ class Counts:
         cells: how many of each kind of :data:`CELLS`; a kind that is absent does not occur.
         adders: every carry-propagate adder, copies included.
         stages: what signals pass in series between registers, for the clock period.
+        spared: how many cells of a kind synthesis leaves out, in parts of a cell, because their
+            inputs are constant.
     """
 
     cells: Mapping[str, int]
     adders: tuple[Adder, ...] = ()
     stages: tuple[Stage, ...] = field(default=())
+    spared: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, kind: str) -> int:
         """Cells of one kind, 0 if there are none."""
         return self.cells.get(kind, 0)
+
+    def left(self, kind: str) -> float:
+        """Cells of one kind that have gates, in parts of a cell."""
+        return self[kind] - self.spared.get(kind, 0.0)
 
     @property
     def levels(self) -> int:
@@ -99,8 +114,8 @@ def _counted(
     found = count_heap(
         np.array(shape, dtype=np.int64), pairs, words, bits, TREES[tree], settle, lead
     )
-    full, full_one, half, half_one, levels, sums, carries, thousandths = found.tolist()
-    return Counted(full, full_one, half, half_one, levels, sums, carries, thousandths / 1000)
+    full, full_one, half, half_one, levels, sums, carries, thousandths, gates = found.tolist()
+    return Counted(full, full_one, half, half_one, levels, sums, carries, thousandths / 1000, gates)
 
 
 @lru_cache(maxsize=65536)
@@ -109,19 +124,28 @@ def counts(pe: PE) -> Counts:
     hardware = pe.hardware()
     if hardware != pe:
         return counts(hardware)
-    cells, depth = tree_cells(pe)
+    cells, depth, gates = tree_cells(pe)
     cells += operand_cells(pe)
+    spared = operand_spared(pe)
     chain = datapath.adders(pe)
-    for adder in chain:
+    for place, adder in enumerate(chain):
         cells.update(adder_cells(adder.form, adder.width))
+        needed = constants.sum_gates(adder.width) if place else gates
+        for kind, n in constants.spared_of_adder(adder.form, adder.width, needed).items():
+            spared[kind] = spared.get(kind, 0.0) + n
     found = {kind: cells[kind] for kind in CELLS if cells[kind]}
-    return Counts(found, chain, datapath.stages(pe, depth))
+    return Counts(found, chain, datapath.stages(pe, depth), spared)
 
 
-def tree_cells(pe: PE) -> tuple[Counter[str], TreeDepth]:
-    """Cells from the partial products to the accumulators, without adders; depth of the tree."""
+def tree_cells(pe: PE) -> tuple[Counter[str], TreeDepth, int]:
+    """Cells from the partial products to the accumulators, without adders.
+
+    Returns:
+        How many there are of each kind; the depth of the tree; the and-inverter gates of a carry
+        chain behind it.
+    """
     cells: Counter[str] = Counter()
-    depth = TreeDepth(0, 0.0)
+    depth, gates = TreeDepth(0, 0.0), 0
     separate = pe.accumulator == "separate"
     width = datapath.product_width(pe) if separate else pe.accumulator_width
     lead = datapath.lead(pe)
@@ -138,6 +162,7 @@ def tree_cells(pe: PE) -> tuple[Counter[str], TreeDepth]:
             lead,
         )
         depth = TreeDepth(max(depth.levels, counted.levels), max(depth.full_adders, counted.depth))
+        gates = counted.chain_gates
         cells["full_adder"] += counted.full_adders
         cells["full_adder_one"] += counted.full_adders_one
         cells["half_adder"] += counted.half_adders
@@ -154,14 +179,14 @@ def tree_cells(pe: PE) -> tuple[Counter[str], TreeDepth]:
             cells["register_bit"] += counted.sum_bits + counted.carry_bits
         if "add" in pe.cuts:
             cells["register_bit"] += width
-    return cells, depth
+    return cells, depth, gates
 
 
 @lru_cache(maxsize=4096)
 def edge_counts(block: EdgeBlock) -> Counts:
     """Exact counts of an edge block."""
-    cells, adders, stages = edge_cells(block)
-    return Counts({kind: cells[kind] for kind in CELLS if cells[kind]}, adders, stages)
+    cells, adders, stages, spared = edge_cells(block)
+    return Counts({kind: cells[kind] for kind in CELLS if cells[kind]}, adders, stages, spared)
 
 
 def _count_rows(pe: PE, rows: tuple[Row, ...], cells: Counter[str]) -> None:
@@ -205,6 +230,22 @@ def operand_cells(pe: PE) -> Counter[str]:
         register += encoded + pe.width_b * pairs + (weight_bits * pairs if shifts else 0)
     cells["register_bit"] += register
     return cells
+
+
+def operand_spared(pe: PE) -> dict[str, float]:
+    """Cells in front of the tree of a PE that synthesis leaves out, in parts of a cell."""
+    spared: dict[str, float] = {}
+    if datapath.finds_digits(pe):
+        found = constants.spared_of_finder(3 if pe.encoding == "booth" else 1)
+        spared |= {kind: n * pe.operand_pairs for kind, n in found.items()}
+    if pe.radix_bits == 2:
+        spared["select_bit"] = constants.SPARED_OF_ROW * pe.partial_products
+    # Of the windows of a whole operand, the lowest begins with a zero.
+    whole = not (pe.bit_weights == "temporal_sparse" and pe.shift_hoisted)
+    if pe.has_encoder and pe.encoding == "booth" and pe.bit_weights != "temporal_dense" and whole:
+        kind = "stored_encoder" if datapath.finds_digits(pe) else _encoder(pe)
+        spared[kind] = constants.SPARED_OF_ENCODER * pe.operand_pairs
+    return spared
 
 
 def _encoder(pe: PE) -> str:

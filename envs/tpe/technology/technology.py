@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _FOLDER = "fitted"
-_FORMAT = 2
+_FORMAT = 3
 _LIMIT_BYTES = 2**20
 """Size of a technology file beyond which it is not read."""
 
@@ -93,26 +93,26 @@ SIGNED_TERMS = ("ripple", "brent_kung", "kogge_stone", "sklansky")
 
 
 def area_terms(counts: Counts) -> dict[str, float]:
-    """How often each term of the area occurs in a block."""
+    """How often each term of the area occurs in a block, without what constants leave out."""
     return {
         "register": counts["register_bit"],
         "full_adder": counts["full_adder"],
         "half_adder": counts["half_adder"] + counts["full_adder_one"],
-        "select": counts["select_bit"],
+        "select": counts.left("select_bit"),
         "sign": counts["sign_bit"],
         "and": counts["and_bit"],
-        "encoder": counts["booth_encoder"],
-        "stored_encoder": counts["stored_encoder"],
-        "multiplexer": counts["mux_bit"] + counts["pick_bit"],
-        "pending": counts["pending_digit"],
+        "encoder": counts.left("booth_encoder"),
+        "stored_encoder": counts.left("stored_encoder"),
+        "multiplexer": counts["mux_bit"] + counts.left("pick_bit"),
+        "pending": counts.left("pending_digit"),
         "recoding": counts["magnitude_bit"]
         + counts["ent_digit"]
         + counts["csd_bit"]
         + counts["csd_digit"],
-        "adder": counts["add_bit"],
-        "ripple": counts["ripple_bit"],
-        "prefix_bit": counts["prefix_start"],
-        "prefix_node": counts["prefix_cell"] + counts["prefix_carry"],
+        "adder": counts.left("add_bit"),
+        "ripple": counts.left("ripple_bit"),
+        "prefix_bit": counts.left("prefix_start"),
+        "prefix_node": counts.left("prefix_cell") + counts.left("prefix_carry"),
     }
 
 

@@ -96,6 +96,69 @@ def test_array_multiplier_of_four_bits() -> None:
     counted = Heap(8, rows, constant=(1 << 7) + (1 << 4)).count("dadda")
     assert (counted.full_adders, counted.full_adders_one, counted.half_adders) == (3, 1, 2)
     assert counted.levels == 2
+    # What is left: one bit in column 0, two in columns 1 to 6, a constant one in column 7. Their
+    # sum takes no gate, a half adder of three, five full adders of seven, and no gate.
+    assert counted.chain_gates == 3 + 5 * 7
+
+
+class Gates:
+    """An and-inverter graph: literals are twice a node, plus one if inverted; 0 and 1 constants."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[int, int], int] = {}
+        self._count = 0
+
+    def variable(self) -> int:
+        self._count += 1
+        return 2 * self._count
+
+    def both(self, a: int, b: int) -> int:
+        a, b = min(a, b), max(a, b)
+        if a == 0 or a ^ 1 == b:
+            return 0
+        if a == 1 or a == b:
+            return b
+        if (a, b) not in self._nodes:
+            self._nodes[a, b] = self.variable()
+        return self._nodes[a, b]
+
+    def either(self, a: int, b: int) -> int:
+        return self.both(a ^ 1, b ^ 1) ^ 1
+
+    def differ(self, a: int, b: int) -> int:
+        return self.both(self.both(a, b) ^ 1, self.both(a ^ 1, b ^ 1) ^ 1)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+
+def gates_of_the_sum(reduction: Reduction) -> int:
+    """Gates of a ripple-carry adder of what is left of a heap, built bit by bit."""
+    graph, carry = Gates(), 0
+    for row_a, row_b in zip(reduction.sum, reduction.carry, strict=True):
+        a, b = ({"": 0, ONE: 1}.get(bit) for bit in (row_a, row_b))
+        a = graph.variable() if a is None else a
+        b = graph.variable() if b is None else b
+        # A constant is taken last; beside a constant one the carry is an OR.
+        a, b, last = sorted((a, b, carry), key=lambda bit: bit + 1 if bit < 2 else 0)
+        half = graph.differ(a, b)
+        graph.differ(half, last)
+        if last == 1:
+            carry = graph.either(a, b)
+        else:
+            carry = graph.either(graph.both(a, b), graph.both(half, last))
+    return len(graph)
+
+
+@pytest.mark.parametrize("tree", COMPRESSORS)
+def test_a_carry_chain_has_no_gates_where_constants_leave_none(tree: Compressor) -> None:
+    rng = np.random.default_rng(6)
+    found = []
+    for _ in range(60):
+        heap = random_heap(rng)
+        found.append(heap.count(tree).chain_gates)
+        assert found[-1] == gates_of_the_sum(heap.reduce(tree))
+    assert min(found) < 7 < max(found)
 
 
 def test_dadda_levels_follow_his_sequence() -> None:

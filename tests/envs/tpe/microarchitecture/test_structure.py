@@ -83,6 +83,34 @@ def test_a_place_outside_costs_the_pe_nothing() -> None:
     assert counts(inside) is counts(inside.hardware())
 
 
+def test_what_constants_leave_out_by_hand() -> None:
+    mac = counts(PE(8, 8, 32))
+    # Four partial products: each is spared an AND and an OR of six gates at its low end and an AND
+    # at its high end. The lowest of the four encoders reads a zero: four of seven gates are left.
+    assert mac.left("select_bit") == 36 - 4 * 0.5
+    assert mac.left("booth_encoder") == pytest.approx(4 - 3 / 7)
+    # Digits of another operand at each place have no window that begins with a zero.
+    finder = PE(8, 8, 26, **DIGIT | {"encoder_place": "pe"})
+    assert counts(finder).left("stored_encoder") == counts(finder)["stored_encoder"] == 4
+    # Among four digits, the first is preceded by none: its place in the chain has no gate, and
+    # each of the three lines that pick a digit is spared one OR.
+    assert counts(finder).left("pending_digit") == 4 - 1
+    assert counts(finder).left("pick_bit") == 3 * 4 - 3 * 0.5
+    # AND arrays have neither; their product has one bit in column 0, and a constant one on top.
+    array = counts(PE(4, 4, 16, encoding="radix2"))
+    assert array.left("and_bit") == 16
+    assert array["add_bit"] - array.left("add_bit") == pytest.approx((8 - 38 / 7) + 4 / 7)
+
+
+def test_edges_have_no_gates_for_carries_between_segments() -> None:
+    # 32 bits in segments of 8, with six bits to take and give carries; no carry into the lowest.
+    adder = edge_counts(ResultAdder(1, 1, 32, 0, 32, "auto"))
+    assert adder["add_bit"] == 32 + 6
+    assert adder.left("add_bit") == pytest.approx(32 - 4 / 7)
+    # An increment is a chain of half adders.
+    assert edge_counts(OperandEncoder(8, "ent")).left("add_bit") == pytest.approx(8 * 3 / 7)
+
+
 def test_edge_registers_by_hand() -> None:
     # Operand in, four digits of three lines out.
     assert edge_counts(OperandEncoder(8, "booth")).register_bits == 8 + 4 * 3

@@ -121,10 +121,25 @@ def test_edges_do_not_slow_a_carry_save_array_down(technology: Technology) -> No
         assert technology.edge_area_um2(block) > 0
 
 
+def test_bits_that_are_idle_cost_nothing(technology: Technology) -> None:
+    # A Wallace tree of a product has one bit left in each of its low columns, which needs no adder.
+    wallace, dadda = (
+        counts(PE(16, 16, 40, compressor=tree, final_adder="ripple"))
+        for tree in ("wallace", "dadda")
+    )
+    assert wallace["ripple_bit"] == dadda["ripple_bit"]
+    saved = dadda.left("ripple_bit") - wallace.left("ripple_bit")
+    assert saved > 1
+    alone = technology.area_um2(replace(dadda, spared={})) - technology.area_um2(dadda)
+    assert (
+        alone > (dadda["ripple_bit"] - dadda.left("ripple_bit")) * technology.area_um2_of["ripple"]
+    )
+
+
 def test_area_terms_leave_no_cell_out() -> None:
     free = {"half_adder_one", "serial_encoder", "prefix_sum"}
     for kind in set(CELLS) - free:
-        block = replace(counts(MAC), cells={kind: 1})
+        block = replace(counts(MAC), cells={kind: 1}, spared={})
         assert sum(area_terms(block).values()) == 1, kind
 
 
