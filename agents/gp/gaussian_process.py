@@ -113,12 +113,7 @@ class GaussianProcess:
     def fit(self, x: Floats, y: Floats, known_noise: Floats | float = 0.0) -> float:
         """Conditions on data as :meth:`tune` has them; log likelihood of the targets."""
         self._x = x
-        kernel = self._covariance(x)
-        noise, failed = self.noise, 1
-        while failed:  # ends at the latest when the noise outweighs the signal
-            kernel[np.diag_indices(len(x))] = 1.0 + noise + known_noise
-            self._factor, failed = self._linalg.lapack.dpotrf(kernel, lower=1)
-            noise *= 10.0
+        self._factor = self._factored(self._covariance(x), 1.0, known_noise)
         return self.retarget(y)
 
     def retarget(self, y: Floats) -> float:
@@ -127,6 +122,29 @@ class GaussianProcess:
         self.amplitude = float(np.sqrt(scale))
         likelihood = -0.5 * len(y) * np.log(scale) - np.log(np.diag(self._factor)).sum()
         return float(likelihood)
+
+    def anticipate(self, x: Floats) -> None:
+        """Counts designs in flight as observed with the predicted value and with noise.
+
+        The noise is as large as the uncertainty of the prediction, so the variance at each of them
+        falls by about half. Means and the amplitude stay as they are. The next :meth:`fit` forgets
+        these designs, and comes before any :meth:`retarget`.
+
+        Args:
+            x: their coordinates, shape (n, n_columns).
+        """
+        kernel = self.correlation(x, self._x)
+        explained = self._linalg.solve_triangular(
+            self._factor, kernel.T, lower=True, check_finite=False
+        ).T
+        doubt = np.maximum(1.0 - np.einsum("ij,ij->i", explained, explained), 0.0)
+        rest = self._covariance(x) - explained @ explained.T
+        n, more = len(self._x), len(x)
+        factor = np.zeros((n + more, n + more), order="F")
+        factor[:n, :n], factor[n:, :n] = self._factor, explained
+        factor[n:, n:] = self._factored(rest, doubt, doubt)
+        self._factor, self._x = factor, np.concatenate([self._x, x])
+        self._weights = np.append(self._weights, np.zeros(more))
 
     def correlation(self, a: Floats, b: Floats) -> Floats:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
@@ -152,6 +170,24 @@ class GaussianProcess:
         )
         rest = np.maximum(1.0 - np.einsum("ij,ij->j", explained, explained), 1e-12)
         return mean, self.amplitude * np.sqrt(rest)
+
+    def _factored(
+        self, covariance: Floats, signal: Floats | float, known_noise: Floats | float
+    ) -> Floats:
+        """Cholesky factor of a covariance, with the noise that is learned and the known one.
+
+        Args:
+            covariance: of which what is below the diagonal is read.
+            signal: the diagonal.
+            known_noise: as for :meth:`fit`.
+        """
+        noise = self.noise
+        while True:  # ends at the latest when the noise outweighs the signal
+            covariance[np.diag_indices(len(covariance))] = signal + noise + known_noise
+            factor, failed = self._linalg.lapack.dpotrf(covariance, lower=1)
+            if not failed:
+                return np.asarray(factor)
+            noise *= 10.0
 
     def _solve(self, factor: Floats, y: Floats) -> tuple[float, Floats, float]:
         """Mean of the process, weights of the data, and variance of the signal."""

@@ -107,7 +107,7 @@ class Models:
         return self.goals[0][0].correlation(x, z)
 
     def learn(self, known: Observations, rows: Ints, turn: int) -> Learned:
-        """Learns some of the observed designs; those in flight count as they are predicted.
+        """Learns some of the observed designs; those in flight count as predicted.
 
         Args:
             known: all observations.
@@ -200,9 +200,7 @@ class Models:
         target, _ = max(forms.values(), key=lambda form: model.retarget(form[0]) + form[1])
         model.retarget(target)
         if len(waiting):
-            expected, _ = model.predict(waiting)
-            noise = np.concatenate([noise, np.zeros(len(waiting))])
-            model.fit(np.concatenate([x, waiting]), np.concatenate([target, expected]), noise)
+            model.anticipate(waiting)
         return target
 
     def _processes(self, additive: bool) -> list[GaussianProcess]:

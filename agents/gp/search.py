@@ -83,9 +83,11 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     that makes the data likelier (:mod:`archgym.agents.gp.trended`).
 
     With several goals each has its own processes, and the search takes what adds most to the
-    volume that the front dominates (:func:`archgym.agents.gp.acquisition.front_gain`). In a batch,
-    designs without outcome count as they were predicted. Numeric libraries are held to one thread
-    while it works. The same seed gives the same search on the same machine and versions.
+    volume that the front dominates (:func:`archgym.agents.gp.acquisition.front_gain`). Designs in
+    flight, and those of a batch, count as if they had been observed with the value that is
+    predicted, and with noise as large as the uncertainty of that prediction: others spread, but not
+    away from what promises most. Numeric libraries are held to one thread while it works. The same
+    seed gives the same search on the same machine and versions.
 
     References:
         Srinivas et al., Gaussian Process Optimization in the Bandit Setting, ICML 2010.

@@ -92,6 +92,10 @@ class TrendedProcess:
         """Takes other targets of the same designs; their log likelihood."""
         return self._used.retarget(self._left(y))
 
+    def anticipate(self, x: Floats) -> None:
+        """Counts designs in flight as observed; see :class:`GaussianProcess`."""
+        self._used.anticipate(x)
+
     def correlation(self, a: Floats, b: Floats) -> Floats:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
         return self._plain.correlation(a, b)

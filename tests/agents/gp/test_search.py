@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from typing import Any, ClassVar
@@ -17,6 +18,7 @@ from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.environment.environment import Environment
 from archgym.envs.conformance import ConformanceEnvironment
 from archgym.problem.metrics import Metric
+from archgym.problem.status import Status
 from archgym.registry import make_agent
 from archgym.space import Boolean, Categorical, DesignSpace, Integer, Ordinal, Real, param
 
@@ -60,6 +62,26 @@ def test_it_passes_through_its_data_and_is_unsure_elsewhere() -> None:
     assert deviation.max() < 0.1 * model.amplitude
     far = np.array([[7.0, 0.5, 0.5]])  # a level never seen
     assert model.predict(far)[1][0] > 3 * deviation.max()
+
+
+def test_designs_in_flight_make_it_surer_there_but_change_no_prediction() -> None:
+    x, waiting, others = points(8), points(4, seed=5), points(50, seed=6)
+    one, two = (GaussianProcess(COLUMNS) for _ in range(2))
+    one.fit(x, surface(x))
+    amplitude = one.amplitude
+    (mean, before), expected = one.predict(others), one.predict(waiting)
+    one.anticipate(waiting)
+    assert one.amplitude == amplitude
+    assert one.predict(others)[0] == pytest.approx(mean, abs=1e-9)
+    assert (one.predict(others)[1] <= before * (1 + 1e-9)).all()
+    assert (one.predict(waiting)[1] < 0.72 * expected[1]).all()
+    # The same as data whose noise is known, besides the amplitude, which is learned from them.
+    noise = np.append(np.zeros(8), (expected[1] / amplitude) ** 2)
+    two.fit(np.concatenate([x, waiting]), np.append(surface(x), expected[0]), noise)
+    deviation = two.predict(others)[1] * amplitude / two.amplitude
+    assert one.predict(others)[1] == pytest.approx(deviation, rel=1e-6)
+    one.fit(x, surface(x))
+    assert one.predict(others)[1] == pytest.approx(before, rel=1e-9)
 
 
 def test_it_learns_what_matters_and_what_is_dead() -> None:
@@ -197,6 +219,26 @@ def test_a_batch_is_spread_and_searches_too() -> None:
     asked = agent.ask(6)
     assert len(set(asked.keys())) == 6
     assert (asked.codes != asked.codes[0]).any(axis=0).sum() > 1
+
+
+def test_with_eight_in_flight_outcomes_lead_it_and_no_design_is_proposed_twice() -> None:
+    env = ConformanceEnvironment(objective="minimize access_ns")
+    agent = GaussianProcessSearch(env.design_space, seed=1)
+    rng, flying, keys = np.random.default_rng(0), [agent.ask(1) for _ in range(8)], set[int]()
+    best, near, centre = math.inf, 0, flying[0]
+    for _ in range(40):
+        design = flying.pop(int(rng.integers(8)))  # they end in any order
+        keys |= set(design.keys())
+        outcomes = env.evaluate_batch(design)
+        agent.tell(design, outcomes)
+        flying.append(agent.ask(1))
+        cost = float(outcomes.costs[0, 0])
+        if outcomes.status[0] == Status.OK and cost < best:
+            best, centre = cost, design
+        near += int((flying[-1].codes != centre.codes).sum()) <= 2
+    keys |= set().union(*(design.keys() for design in flying))
+    assert len(keys) == 48
+    assert near >= 15
 
 
 def test_several_goals_give_a_wide_front() -> None:
