@@ -47,18 +47,17 @@ def read_parquet(path: Path, name: str, max_requests: int) -> Trace:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from archgym.reading.parquet import check_columns
+    from archgym.reading.parquet import read_whole
 
     if not path.exists():
         raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
     try:
-        with opened(path) as raw, pq.ParquetFile(raw, page_checksum_verification=True) as file:
+        with opened(path) as raw, pq.ParquetFile(raw) as file:
             columns = _chosen(path, file.schema_arrow.names)
-            check_columns(path, file.metadata)
             if file.metadata.num_rows > max_requests:
                 raise TraceError(f"{path}: more than {max_requests:,} requests")
-            table = file.read(columns)
-            time, address, is_write = (_numbers(path, one, table[one]) for one in columns)
+        table = read_whole(path, columns)
+        time, address, is_write = (_numbers(path, one, table[one]) for one in columns)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise TraceError(f"{path}: cannot read the Parquet trace: {error}") from error
     unit = _TIMES[columns[0]]
