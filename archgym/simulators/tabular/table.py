@@ -318,7 +318,10 @@ def _read_meta(path: str | Path) -> tuple[dict[str, Any], Header]:
         return data, Header.from_json(data)
     except DatasetError:
         raise
-    except (ArchgymError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        *(ArchgymError, ValueError, KeyError, TypeError),
+        *(AttributeError, RecursionError, ArithmeticError),
+    ) as error:
         raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 
