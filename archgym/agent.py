@@ -14,6 +14,7 @@ import pydantic
 from archgym.environment.environment import Environment
 from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError, check_integer
 from archgym.evaluation.best import Best
+from archgym.evaluation.budget import check_budget
 from archgym.evaluation.outcome import Outcome, Outcomes, told
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.history.history import History, HistoryPaths
@@ -174,6 +175,7 @@ class Agent(ABC):
         """
         if budget is None and hours is None:
             raise InvalidValueError("a search needs a budget: a number of designs, or hours")
+        check_budget(budget, env.design_space.raw_cardinality)
         if not isinstance(initial, Designs):
             initial = env.design_space.designs(initial)
         self.fidelities = env.fidelities
