@@ -33,7 +33,7 @@ class Hyperparameters(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SearchResult:
     """The result of a search.
 
@@ -60,6 +60,17 @@ class SearchResult:
     illegal: int
     spent: float
     regret: float | None = None
+
+    def __repr__(self) -> str:
+        if self.best is None:
+            return f"SearchResult(nothing could be simulated, {self.simulations} simulations)"
+        goals = ", ".join(f"{value:.6g}" for value in self.best.objectives)
+        kind = "best" if self.best.feasible else "best, not feasible"
+        front = f", {len(self.front)} on the front" if len(self.front) > 1 else ""
+        return (
+            f"SearchResult({kind}: {goals}, after {self.best_at} of {self.simulations} "
+            f"simulations{front})"
+        )
 
 
 class Agent(ABC):
