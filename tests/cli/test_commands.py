@@ -106,10 +106,14 @@ def test_version(call: Any) -> None:
         (["evaluate", "Conformance-v0", "--workload", "x"], "has no workloads"),
         (["evaluate", "Conformance-v0", "--space", "finit"], "Did you mean 'finite'?"),
         (["evaluate", "Conformance-v0", "--objective", "minimize x"], "unknown metric 'x'"),
-        (["evaluate", "Conformance-v0", "prefetch=true"], "lacks parameter 'distance'"),
+        (
+            ["evaluate", "Conformance-v0", "prefetch=true"],
+            "lacks parameter 'distance', which acts when prefetch in (True): allowed is",
+        ),
         (
             ["evaluate", "CPU-v0", "--space", "memory", "l1d_prefetcher=next_line"],
-            "'l1d_prefetch_degree': allowed is 1, 2, 4, 8; and 'l1d_prefetch_distance': allowed",
+            "'l1d_prefetch_degree', which acts when l1d_prefetcher != none: allowed is 1, 2, 4, 8; "
+            "and 'l1d_prefetch_distance'",
         ),
         (["evaluate", "DRAM-v0", "request_buffer_size=7"], "cannot be 7 (unit: requests)"),
         (["evaluate", "DRAM-v0", "--set", "memory=no.json"], "no DRAM device file 'no.json'"),

@@ -71,7 +71,7 @@ def read_layer(row: Any, where: str = "layer") -> tuple[Layer, int]:
     if not isinstance(row, Mapping):
         raise InvalidValueError(f"{where} must be a mapping of its sizes, not {row!r:.80}")
     kind = row.get("kind", "gemm" if "M" in row else "conv")
-    if not isinstance(kind, str) or kind not in _FIELDS:
+    if str(kind) not in _FIELDS:
         raise UnknownNameError("kind of layer", f"{kind!s:.80}", _FIELDS, where)
     for name, value in row.items():
         if name not in (*_FIELDS[kind], *_COMMON):

@@ -98,8 +98,9 @@ class LatencyTable:
         found: dict[str, float] = {}
         for key, entry in data.items():
             mean = entry.get("mean") if isinstance(entry, Mapping) else None
-            number = isinstance(mean, int | float) and not isinstance(mean, bool)
-            if not number or not 0 <= mean <= _LARGEST_MS:
+            if isinstance(mean, bool) or not isinstance(mean, int | float):
+                mean = -1
+            if not 0 <= mean <= _LARGEST_MS:
                 raise InvalidValueError(
                     f"{path}: {key!s:.200}: {entry!r:.80} has no mean, a number of ms from 0 to "
                     f"{_LARGEST_MS:g}"
