@@ -81,13 +81,15 @@ def _chosen(path: Path, names: list[str]) -> list[str]:
 
 def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
     """A column of numbers without gaps, shape (n,)."""
-    values: NDArray[Any] = column.to_numpy()
+    kind = getattr(column.type, "value_type", column.type)  # of texts, which are references
+    is_text = kind != column.type
+    values: NDArray[Any] = np.empty(0, object) if is_text else column.to_numpy()
     kinds = "iuf" if name == "arrival_ns" else "iub" if name == "is_write" else "iu"
     if column.null_count or values.dtype.kind not in kinds:
         wanted = {"arrival_ns": "numbers", "is_write": "truth values, or 0 and 1"}
         raise TraceError(
             f"{path}: the column {name!r} must hold {wanted.get(name, 'whole numbers')} without "
-            f"gaps; it holds {column.type}" + (", with gaps" if column.null_count else "")
+            f"gaps; it holds {kind}" + (", with gaps" if column.null_count else "")
         )
     if name == "address" and values.size and values.max() >= 1 << 63:
         raise TraceError(f"{path}: an address does not fit in 63 bits")
