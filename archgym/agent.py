@@ -14,6 +14,7 @@ import pydantic
 from archgym.environment.environment import Environment
 from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError, check_integer
 from archgym.evaluation.best import Best
+from archgym.evaluation.budget import check_budget
 from archgym.evaluation.outcome import Outcome, Outcomes, told
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.history.history import History, HistoryPaths
@@ -32,7 +33,7 @@ class Hyperparameters(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SearchResult:
     """The result of a search.
 
@@ -59,6 +60,17 @@ class SearchResult:
     illegal: int
     spent: float
     regret: float | None = None
+
+    def __repr__(self) -> str:
+        if self.best is None:
+            return f"SearchResult(nothing could be simulated, {self.simulations} simulations)"
+        goals = ", ".join(f"{value:.6g}" for value in self.best.objectives)
+        kind = "best" if self.best.feasible else "best, not feasible"
+        front = f", {len(self.front)} on the front" if len(self.front) > 1 else ""
+        return (
+            f"SearchResult({kind}: {goals}, after {self.best_at} of {self.simulations} "
+            f"simulations{front})"
+        )
 
 
 class Agent(ABC):
@@ -174,6 +186,7 @@ class Agent(ABC):
         """
         if budget is None and hours is None:
             raise InvalidValueError("a search needs a budget: a number of designs, or hours")
+        check_budget(budget, env.design_space.raw_cardinality)
         if not isinstance(initial, Designs):
             initial = env.design_space.designs(initial)
         self.fidelities = env.fidelities

@@ -13,7 +13,7 @@ from archgym.cli.describe import first_line
 from archgym.cli.options import Json, one_of
 from archgym.cli.output import paragraph, print_json, print_table
 from archgym.environment.environment import Environment
-from archgym.errors import ArchgymError
+from archgym.errors import ArchgymError, InvalidValueError, check_choice
 from archgym.registry import agent_class, agent_names, environment_class, environment_names
 
 __all__ = ["list_"]
@@ -36,6 +36,9 @@ class Kind(StrEnum):
     experiments = "experiments"
 
 
+_OF_ENVIRONMENTS = (Kind.simulators, Kind.workloads)
+
+
 def list_(
     kind: Annotated[
         Kind | None,
@@ -46,10 +49,29 @@ def list_(
             show_default=False,
         ),
     ] = None,
+    environment: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENV",
+            help="Of simulators and workloads: only those of this environment.",
+            show_default=False,
+        ),
+    ] = "",
     json: Json = False,
 ) -> None:
     """List environments, agents, simulators, workloads and the experiments that ship."""
+    if environment:
+        if kind not in _OF_ENVIRONMENTS:
+            raise InvalidValueError(
+                f"{kind} are not of an environment: ENV goes with {' and '.join(_OF_ENVIRONMENTS)}"
+            )
+        check_choice("environment", environment, environment_names())
     found = {str(one): _rows(one) for one in ([kind] if kind is not None else Kind)}
+    if environment:
+        found = {
+            name: [row for row in rows if row["environment"] == environment]
+            for name, rows in found.items()
+        }
     if json:
         print_json(found)
         return

@@ -34,6 +34,7 @@ __all__ = [
     "Workloads",
     "environment_arguments",
     "excluded_values",
+    "named",
     "one_of",
     "pairs",
     "parsed",
@@ -110,7 +111,10 @@ Where = Annotated[
     ),
 ]
 Agents = Annotated[
-    list[str] | None, typer.Option("--agent", help="Only rows of this agent; repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--agent", "--agents", metavar="A,B", help="Only rows of these agents; repeatable."
+    ),
 ]
 Workloads = Annotated[
     list[str] | None, typer.Option("--workload", help="Only rows of this workload; repeatable.")
@@ -246,4 +250,17 @@ def selected(
     """The rows of a dataset that the options ``--where``, ``--agent``, ``--workload`` choose."""
     from archgym.data import load
 
-    return load(folder, where or (), agents=agent or (), workloads=workload or ())
+    agents = named(agent, "--agent")
+    return load(folder, where or (), agents=agents, workloads=workload or ())
+
+
+def named(values: list[str] | None, option: str) -> list[str]:
+    """The names that an option was given, each time one or several with commas between them.
+
+    Raises:
+        InvalidValueError: if a value has no name.
+    """
+    for value in values or ():
+        if not value.strip(", "):
+            raise InvalidValueError(f"{option} is {value!r}; give names with commas between them")
+    return [name.strip() for value in values or () for name in value.split(",") if name.strip()]

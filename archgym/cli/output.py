@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from archgym.reading.texts import text_of
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -155,7 +157,8 @@ def print_json(data: Any) -> None:
 
 
 def fail(message: str) -> None:
-    """Writes one error to stderr."""
+    """Writes one error to stderr; of one that repeats a long value, 10,000 characters."""
+    message = text_of(message)
     typer.secho("Error: ", fg=typer.colors.RED, bold=True, err=True, nl=False)
     typer.secho(printable(message), fg=typer.colors.RED, err=True)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from archgym.cli.options import one_of
+from archgym.cli.options import named, one_of
 from archgym.cli.output import echo, line
 from archgym.errors import InvalidValueError
 
@@ -54,14 +54,16 @@ def report(
         ),
     ] = None,
     agents: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
+            "--agent",
+            "--agents",
             metavar="A,B",
-            help="Only these agents. Tests are corrected for the pairs among them: name those "
-            "that were to be compared before results were seen.",
+            help="Only these agents; repeatable. Tests are corrected for the pairs among them: "
+            "name those that were to be compared before results were seen.",
             show_default=False,
         ),
-    ] = "",
+    ] = None,
     by: Annotated[
         _By,
         typer.Option(
@@ -82,9 +84,7 @@ def report(
     formats = pages.check_formats(form)
     default = Path("comparison.html") if folder is None else folder / "report.html"
     runs = [folder] if folder is not None else compare or ()
-    if agents and not agents.strip(", "):
-        raise InvalidValueError(f"--agents is {agents!r}; give names with commas between them")
-    chosen = [name.strip() for name in agents.split(",") if name.strip()]
+    chosen = named(agents, "--agent")
     study = pages.read_study(runs, by=by.value, compare=compare is not None, agents=chosen)
     trials = sum(len(problem.ids) for problem in study.problems)
     echo(f"{trials:,} trials on {len(study.problems)} problems: drawing ...", err=True)

@@ -18,7 +18,7 @@ from archgym.data.records import check_line, check_rows
 from archgym.data.schema import FLIGHT_COLUMNS, Sidecar, evaluation_schema, rows_to_table
 from archgym.errors import DatasetError
 from archgym.reading.files import LINE_LIMIT_BYTES, opened
-from archgym.reading.parquet import check_columns
+from archgym.reading.parquet import check_columns, check_texts, columns_of_texts
 
 ROWS_A_BLOCK = 1 << 16
 """Maximum number of rows of a block from Parquet."""
@@ -87,14 +87,19 @@ class Snapshot:
         start = 0
         for path in self._parts:
             try:
+                metadata = pq.read_metadata(path.absolute())
+                check_columns(path, metadata)
                 # Nothing is taken from the folders' names.
-                with pq.ParquetFile(path.absolute(), page_checksum_verification=True) as file:
-                    check_columns(path, file.metadata)
+                with pq.ParquetFile(
+                    path.absolute(),
+                    page_checksum_verification=True,
+                    read_dictionary=columns_of_texts(metadata),
+                ) as file:
                     for number in range(file.metadata.num_row_groups):
                         stop = start + file.metadata.row_group(number).num_rows
                         if keep is None or keep[start:stop].any():
                             batches = file.iter_batches(ROWS_A_BLOCK, [number], names)
-                            tables = (_with_flight(batch, names) for batch in batches)
+                            tables = (_with_flight(path, batch, names) for batch in batches)
                             yield from _blocks(tables, schema, start, keep)
                         start = stop
             except (pa.ArrowException, OSError, KeyError) as error:
@@ -141,9 +146,10 @@ def journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Iter
         yield table()
 
 
-def _with_flight(batch: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
+def _with_flight(path: Path, batch: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
     """A table of a batch, with null columns for those of flight that an older file lacks."""
     table = pa.Table.from_batches([batch])
+    check_texts(path, table.columns)
     for name in names:
         if name in FLIGHT_COLUMNS and name not in table.column_names:
             nulls = pa.nulls(batch.num_rows, FLIGHT_COLUMNS[name])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from archgym.environment.environment import Environment
 from archgym.errors import DatasetError
-from archgym.reading.parquet import check_columns
+from archgym.reading.parquet import read_whole
 from archgym.simulators.result import check_results, read_result
 from archgym.simulators.tabular.simulator import TABLE_FILE
 from archgym.simulators.tabular.table import Header, Table, write_and_rename
@@ -97,8 +97,7 @@ class Chunks:
     def _read(self, number: int, header: Header) -> Mapping[str, NDArray[Any]]:
         path = self.file(number)
         try:
-            check_columns(path, pq.read_metadata(path.absolute()))
-            table = pq.read_table(path.absolute(), partitioning=None)
+            table = read_whole(path)
             names = [*(f"metric.{metric.name}" for metric in header.metrics), "status", "reason"]
             return {name: table[name].to_numpy() for name in names}
         except (OSError, ValueError, KeyError, pa.ArrowException) as error:

@@ -262,6 +262,12 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         lines += [f"{n}: {v:.6g} {units[n]}" for n, v in last.metrics.items() if v is not None]
         return "\n".join([*lines, f"status: {last.status} {last.reason}".rstrip()])
 
+    def __repr__(self) -> str:
+        if "design_space" not in vars(self):  # it could not be made
+            return object.__repr__(self)
+        workload = f"workload {self.workload_name}, " if self.workload_name else ""
+        return f"<{self.name}: {workload}{self.design_space!r}>"
+
     def close(self) -> None:
         """Ends the current trial's recording, and turns the journals of its dataset into Parquet.
 

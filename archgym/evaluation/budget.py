@@ -5,10 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from archgym.errors import InvalidValueError
 from archgym.problem.fidelity import Fidelity, cost_units
 
+MAX_BUDGET = 1_000_000_000
+"""Designs of a search: each that was evaluated is kept, in at least 100 bytes."""
 _LEAST_PROPOSALS = 1000
 """Simulations that the limit on proposals assumes at least where only hours are limited."""
+
+
+def check_budget(designs: int | None, combinations: float) -> None:
+    """Refuses a budget whose designs no memory would hold; a small space ends before.
+
+    Args:
+        designs: the budget; ``None`` for no end.
+        combinations: number of designs of the space, at most.
+
+    Raises:
+        InvalidValueError: if it is larger than :data:`MAX_BUDGET`, and so is the space.
+    """
+    if designs is not None and min(designs, combinations) > MAX_BUDGET:
+        raise InvalidValueError(
+            f"budget is {designs:,} designs; a search keeps each design that it evaluated, so at "
+            f"most {MAX_BUDGET:,} are allowed"
+        )
 
 
 class Budget:

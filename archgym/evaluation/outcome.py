@@ -49,11 +49,30 @@ class Row(NamedTuple):
     def metrics_by_name(self, names: Sequence[str]) -> dict[str, float | None]:
         """Each metric, ``None`` for one that is not given; empty unless the status is ``ok``."""
         if self.status:
-            return {}
+            return NoMetrics(f"{LABELS[self.status]}: {self.reason}")
         return {
             name: value if value == value else None  # NaN: not given by the simulator
             for name, value in zip(names, self.metrics, strict=True)
         }
+
+
+class NoMetrics(dict[str, float | None]):
+    """The metrics of a design that has none: empty, and says why when one is asked for."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__()
+        self.why = why
+
+    def __missing__(self, name: str) -> float | None:
+        """Raises the error.
+
+        Raises:
+            KeyError: always.
+        """
+        raise KeyError(f"the design has no {name}; it is {self.why}")
+
+    def __reduce__(self) -> tuple[type[NoMetrics], tuple[str]]:
+        return NoMetrics, (self.why,)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -116,7 +117,7 @@ def check_metrics(metrics: object, owner: str) -> None:
     if not isinstance(metrics, tuple | list) or not metrics:
         raise InvalidValueError(f"{owner} must set metrics to a tuple of Metric, not {metrics!r}")
     names = [metric.name for metric in metrics]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InvalidValueError(f"metrics named twice: {', '.join(twice)}")
 

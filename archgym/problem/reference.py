@@ -12,6 +12,7 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,6 +24,9 @@ from archgym.reading.suggestions import did_you_mean
 
 _LIMIT_BYTES: Final = 1 << 28
 """256 MiB of a table, unpacked."""
+_LIMIT_ROWS: Final = 1_000_000
+_LIMIT_CELLS: Final = 30_000_000
+"""As of Parquet files (:mod:`archgym.reading.parquet`): a short file can unpack to more."""
 Use = Literal["parameter", "setting", "metric", "case", "check", "ignored"]
 
 
@@ -208,9 +212,14 @@ def read_table(path: Path) -> tuple[list[str], list[TableRow]]:
                     f"{len(columns)} columns of the header"
                 )
             rows.append(TableRow(path, reader.line_num, dict(zip(columns, cells, strict=True))))
+            if len(rows) > _LIMIT_ROWS or len(rows) * len(columns) > _LIMIT_CELLS:
+                raise InvalidValueError(
+                    f"{path}: the table is larger than the limits of {_LIMIT_ROWS:,} rows and "
+                    f"{_LIMIT_CELLS:,} cells"
+                )
     except csv.Error as error:
         raise InvalidValueError(f"{path}, line {reader.line_num}: {error}") from None
-    twice = sorted({name for name in columns if columns.count(name) > 1})
+    twice = sorted(name for name, count in Counter(columns).items() if count > 1)
     if twice:
         raise InvalidValueError(f"{path}: the header names column {twice[0]!r} twice")
     if not rows:

@@ -132,7 +132,7 @@ def load_proxy(path: str | Path) -> Proxy:
         raise
     except (
         *(ArchgymError, LookupError, TypeError, ValueError, AttributeError),
-        *(OSError, RecursionError),
+        *(OSError, RecursionError, ArithmeticError),
     ) as error:
         what = f"{type(error).__name__}: {error}"
         raise DatasetError(f"{path} is not a proxy, or damaged: {what}") from error

@@ -61,7 +61,13 @@ class Origin:
             dict(data["settings"]),
             {key: str(value) for key, value in data["simulator"].items()},
             tuple(
-                Workload(**{**one, "baseline": _finite(one["baseline"])})
+                Workload(
+                    **{
+                        **one,
+                        "baseline": _finite(one["baseline"]),
+                        "baseline_design": dict(one["baseline_design"]),
+                    }
+                )
                 for one in data["workloads"]
             ),
             dict(data.get("fixed") or {}),

@@ -149,7 +149,7 @@ def _of_agents(sources: Sequence[Source], agents: Sequence[str]) -> list[Source]
     names = {name: name.rpartition(":")[2] for one in sources for name in _agents(one)}
     for name in agents:
         if name not in {*names, *names.values()}:
-            raise UnknownNameError("agent of the run", name, names.values(), "--agents")
+            raise UnknownNameError("agent of the run", name, names.values(), "--agent")
     found = []
     for source in sources:
         kept = {n: t for n, t in source.trials.items() if {t.agent, names[t.agent]} & {*agents}}

@@ -117,14 +117,12 @@ def _ends(run: RunFolder, facts: Mapping[str, Any]) -> dict[str, TrialEnd]:
     rows: Any = facts.get("trials", ())
     if path.is_file():
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        from archgym.reading.parquet import check_columns
+        from archgym.reading.parquet import read_whole
 
         try:
             columns = ["trial_id", "state", "error", "wall_s"]
-            check_columns(path, pq.read_metadata(path.absolute()))
-            table = pq.read_table(path.absolute(), columns=columns, partitioning=None)
+            table = read_whole(path, columns)
             rows = table.cast(pa.schema([TRIAL_SCHEMA.field(name) for name in columns])).to_pylist()
         except (pa.ArrowException, OSError, KeyError) as error:
             raise DatasetError(f"cannot read {path}: {error}") from error

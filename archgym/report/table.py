@@ -75,5 +75,5 @@ def independence(*problems: Problem) -> str:
         f": no difference, however large, is significant. {seeds_needed(groups)} seeds can show one"
     )
     if groups > 2:
-        text += "; a comparison of two agents that was planned needs fewer (report --agents A,B)"
+        text += "; a comparison of two agents that was planned needs fewer (report --agent A,B)"
     return f"{text}."

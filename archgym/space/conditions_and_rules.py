@@ -108,7 +108,7 @@ class ConstrainedSpace(SpaceDefinition):
             known = all(active[p] and values[p] is not None for p in parents)
             active[position] = known and bool(condition(values))
         lacking = [
-            f"{parameter.name!r}: allowed is {parameter.range}"
+            f"{parameter.name!r}{_acting(parameter)}: allowed is {parameter.range}"
             for acts, code, parameter in zip(active, raw, self.parameters, strict=True)
             if acts and code < 0
         ]
@@ -237,3 +237,8 @@ class ConstrainedSpace(SpaceDefinition):
                     if not holds(values):
                         return number
         return -1
+
+
+def _acting(parameter: Parameter) -> str:
+    """Why a parameter needs a value, where it does not always act."""
+    return "" if parameter.when is None else f", which acts when {parameter.when}"

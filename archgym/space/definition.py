@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,7 +78,7 @@ class SpaceDefinition(DesignKeys):
         if not self.declared:
             raise InvalidValueError("a design space needs at least one parameter")
         if len(self._positions) != len(self.names):
-            twice = sorted({n for n in self.names if self.names.count(n) > 1})
+            twice = sorted(n for n, count in Counter(self.names).items() if count > 1)
             raise InvalidValueError(f"parameters named twice: {', '.join(twice)}")
         self._check_expressions()
         self.excluded = self._read_excluded(excluded)

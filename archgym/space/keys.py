@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Sequence
@@ -24,7 +25,8 @@ class DesignKeys:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._radices = [size + 1 for size in sizes]
-        self._weights = [math.prod(self._radices[i + 1 :]) for i in range(len(self._radices))]
+        behind = itertools.accumulate(self._radices[:0:-1], operator.mul, initial=1)
+        self._weights = list(behind)[::-1]
         self._key_of_zeros = sum(self._weights)
         self.largest_key = math.prod(self._radices) - 1
 

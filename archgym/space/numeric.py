@@ -34,6 +34,10 @@ class Integer(Parameter):
                 f"parameter {name!r}: low, high and step must be integers, "
                 f"got low={low!r}, high={high!r}, step={step!r}"
             )
+        if max(abs(low), abs(high), abs(step)) >= 1 << 62:
+            raise InvalidValueError(
+                f"parameter {name!r}: low, high and step must be below 2^62 in magnitude"
+            )
         self.low, self.step = int(low), int(step)
         if self.step < 1 or high < low:
             raise InvalidValueError(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from archgym.environment.environment import Environment
 from archgym.errors import NotCoveredError, SimulationError
 from archgym.problem.simulator import SimulationResult
+from archgym.reading.texts import text_of
 from archgym.space import Designs
 from archgym.tuning.file import Measured, TuningFile, read_tuning
 
@@ -105,10 +106,10 @@ def _made(path: Path, *state: int) -> type[TuningEnvironment]:
     first = max(sought, key=lambda one: len(one.metrics))
     goal = next(metric for metric in tuning.metrics if metric.name == tuning.goal)
     return type(
-        path.stem,
+        text_of(path.stem),
         (TuningEnvironment,),
         {
-            "__doc__": f"Measured by an autotuner: {tuning.title}.",
+            "__doc__": f"Measured by an autotuner: {text_of(tuning.title)}.",
             "__module__": __name__,
             "tuning": tuning,
             "file_name": path.name,

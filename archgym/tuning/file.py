@@ -118,7 +118,7 @@ def read_tuning(path: str | Path) -> TuningFile:
         return reader(data, hashlib.sha256(text.encode()).hexdigest())
     except RecursionError:
         raise InvalidValueError(f"{path}: it is nested too deeply") from None
-    except (ArchgymError, ValueError, TypeError, AttributeError) as error:
+    except (ArchgymError, KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
         what = str(error) if isinstance(error, ArchgymError) else f"{type(error).__name__}: {error}"
         raise InvalidValueError(f"{path}: {what[:400]}") from None
 

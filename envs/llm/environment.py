@@ -16,7 +16,7 @@ from archgym.envs.llm.loaded import LoadedEnvironment
 from archgym.envs.llm.training.baseline import baseline_plan
 from archgym.envs.llm.training.metrics import METRICS, metric_columns
 from archgym.envs.llm.training.placement import LinkRates
-from archgym.envs.llm.training.plan import divides, gpus_of, plan_records
+from archgym.envs.llm.training.plan import NEEDED, READ, divides, gpus_of, plan_records
 from archgym.envs.llm.training.space import training_space
 from archgym.envs.llm.training.workload import (
     DEFAULT_WORKLOAD,
@@ -101,6 +101,8 @@ class LLMTraining(LoadedEnvironment):
         load_workload(DEFAULT_WORKLOAD), training_space(load_workload(DEFAULT_WORKLOAD))
     )
     default_workload: ClassVar[Any] = DEFAULT_WORKLOAD
+    read_parameters: ClassVar[frozenset[str]] = READ
+    needed_parameters: ClassVar[tuple[str, ...]] = NEEDED
     named_workloads: ClassVar = WORKLOADS
     loaded: Workload
     version: ClassVar = "4"
@@ -145,6 +147,7 @@ class LLMTraining(LoadedEnvironment):
         own = training_space(self.loaded)
         self.baseline = baseline_plan(self.loaded, own)  # type: ignore[misc]
         if isinstance(space, DesignSpace):
+            self.check_space(space)
             self.baseline = _baseline_in(space, self.baseline, self.loaded)  # type: ignore[misc]
         self.default_objective = _objective(self.loaded)  # type: ignore[misc]
         super().__init__(workload=workload, space=space, **arguments)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from archgym.environment.environment import Environment
-from archgym.errors import UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space import DesignSpace
 
 __all__ = ["LoadedEnvironment", "LoadedWorkload"]
@@ -31,8 +31,12 @@ class LoadedEnvironment(Environment):
     Attributes:
         named_workloads: a line on each workload, and the mapping that it stands for, by name.
         loaded: the workload.
+        read_parameters: parameters that the model reads, whatever the workload.
+        needed_parameters: those of them that a space of the user cannot lack.
     """
 
+    read_parameters: ClassVar[frozenset[str]]
+    needed_parameters: ClassVar[tuple[str, ...]] = ()
     named_workloads: ClassVar[Mapping[str, tuple[str, Mapping[str, Any]]]]
     loaded: LoadedWorkload
 
@@ -53,6 +57,23 @@ class LoadedEnvironment(Environment):
     @abstractmethod
     def _own_space(self) -> DesignSpace:
         """The space of the loaded workload; the only one that is offered."""
+
+    @classmethod
+    def check_space(cls, space: DesignSpace) -> None:
+        """Refuses a space of the user that the model does not read, or cannot do with.
+
+        Raises:
+            UnknownNameError: for a parameter that is not read, with the nearest that is.
+            InvalidValueError: if it lacks parameters; names them.
+        """
+        for name in space.names:
+            if name not in cls.read_parameters:
+                raise UnknownNameError("parameter", name, cls.read_parameters, "space")
+        if missing := [name for name in cls.needed_parameters if name not in space.names]:
+            raise InvalidValueError(
+                f"space: the parameters {', '.join(missing)} are missing; a space needs at least "
+                f"{', '.join(cls.needed_parameters)}"
+            )
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         if isinstance(space, DesignSpace):

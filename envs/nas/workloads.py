@@ -127,6 +127,7 @@ WORKLOADS: Final[Mapping[str, _Named]] = {
 """Workloads that ship. The specifications of W1 to W3 are NASAIC's."""
 
 _KEYS = ("tasks", "mode", "specs", "bounds", "weights")
+_MAX_TASKS: Final = 32
 
 
 def load_workload(spec: WorkloadSpec) -> Workload:
@@ -178,8 +179,10 @@ def _of_mapping(spec: Mapping[str, Any]) -> Workload:
         if key not in _KEYS:
             raise UnknownNameError("key", str(key), _KEYS, "workload")
     names = spec.get("tasks")
-    if not isinstance(names, list | tuple) or not names:
-        raise InvalidValueError(f"workload: tasks is {names!r:.80}; it must be a list of tasks")
+    if not isinstance(names, list | tuple) or not 1 <= len(names) <= _MAX_TASKS:
+        raise InvalidValueError(
+            f"workload: tasks is {names!r:.80}; it must be a list of 1 to {_MAX_TASKS} tasks"
+        )
     tasks = tuple(task_of(str(name)) for name in names)
     mode = spec.get("mode", "own")
     if mode not in MODES:
@@ -207,7 +210,7 @@ def _weights(given: Any, count: int) -> tuple[float, ...]:
         return _even(count)
     good = isinstance(given, list | tuple) and len(given) == count
     if not good or not all(
-        isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < math.inf for w in given
+        isinstance(w, int | float) and not isinstance(w, bool) and 0 < w < 1e12 for w in given
     ):
         raise InvalidValueError(
             f"workload: weights is {given!r:.80}; it must be a positive number for each of the "

@@ -9,6 +9,7 @@ import pytest
 
 from archgym.agents.random import RandomSearch
 from archgym.envs.conformance import ConformanceEnvironment
+from archgym.errors import InvalidValueError
 from archgym.space import DesignSpace, Integer
 
 FINITE = ConformanceEnvironment.design_spaces["finite"]
@@ -62,3 +63,22 @@ def test_memory_stays_small_over_many_designs() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20_000 * 250  # bytes: an integer in a set, no designs
+
+
+def test_a_result_has_a_short_text() -> None:
+    env = ConformanceEnvironment()
+    result = RandomSearch(env.design_space, seed=0).search(env, 20)
+    assert result.best is not None
+    assert repr(result) == (
+        f"SearchResult(best: {result.best.objectives[0]:.6g}, after {result.best_at} of 20 "
+        "simulations)"
+    )
+
+
+def test_a_budget_that_no_memory_would_hold_is_refused() -> None:
+    env = ConformanceEnvironment()
+    with pytest.raises(InvalidValueError, match="at most 1,000,000,000 are allowed"):
+        RandomSearch(env.design_space, seed=0).search(env, 10**12)
+    small = ConformanceEnvironment(space="finite", fixed={"size_kb": 1, "replacement": "lru"})
+    found = RandomSearch(small.design_space, seed=0).search(small, 10**12)
+    assert found.simulations == 36

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import archgym
-from archgym.data import Dataset
+from archgym.data import Dataset, load
 from archgym.errors import DatasetError
 from archgym.experiment import (
     RunOptions,
@@ -21,6 +21,7 @@ from archgym.experiment import (
     run_experiment,
     shipped_experiments,
 )
+from archgym.registry import make_agent
 
 HEAVY = {"matplotlib", "numba", "pandas", "pyarrow", "ray", "scipy", "skopt", "sklearn", "torch"}
 
@@ -106,10 +107,14 @@ def test_version(call: Any) -> None:
         (["evaluate", "Conformance-v0", "--workload", "x"], "has no workloads"),
         (["evaluate", "Conformance-v0", "--space", "finit"], "Did you mean 'finite'?"),
         (["evaluate", "Conformance-v0", "--objective", "minimize x"], "unknown metric 'x'"),
-        (["evaluate", "Conformance-v0", "prefetch=true"], "lacks parameter 'distance'"),
+        (
+            ["evaluate", "Conformance-v0", "prefetch=true"],
+            "lacks parameter 'distance', which acts when prefetch in (True): allowed is",
+        ),
         (
             ["evaluate", "CPU-v0", "--space", "memory", "l1d_prefetcher=next_line"],
-            "'l1d_prefetch_degree': allowed is 1, 2, 4, 8; and 'l1d_prefetch_distance': allowed",
+            "'l1d_prefetch_degree', which acts when l1d_prefetcher != none: allowed is 1, 2, 4, 8; "
+            "and 'l1d_prefetch_distance'",
         ),
         (["evaluate", "DRAM-v0", "request_buffer_size=7"], "cannot be 7 (unit: requests)"),
         (["evaluate", "DRAM-v0", "--set", "memory=no.json"], "no DRAM device file 'no.json'"),
@@ -288,7 +293,7 @@ def test_designs_that_no_agent_searched_have_no_seed(call: Any, tmp_path: Path) 
     assert call("report", tmp_path / "data", "--out", page).code == 0
     assert "seed -1" not in page.read_text()
     asked = call("report", tmp_path / "data", "--agents", " ,")
-    assert (asked.code, asked.err.strip()[:24]) == (2, "Error: --agents is ' ,';")
+    assert (asked.code, asked.err.strip()[:24]) == (2, "Error: --agent is ' ,'; ")
 
 
 def _without_commands(problem: dict[str, Any]) -> dict[str, Any]:
@@ -456,3 +461,26 @@ def test_help_is_wrapped_as_wide_as_the_terminal(call: Any) -> None:
     begins = "The program's output is discarded"
     at = next(i for i, line in enumerate(lines) if line.startswith(begins))
     assert len(lines[at]) + len(lines[at + 1].split()[0]) >= 77
+
+
+def test_workloads_of_one_environment(call: Any) -> None:
+    shown = call("list", "workloads", "CPU-v0", "--json")
+    rows = json.loads(shown.out)["workloads"]
+    assert {row["environment"] for row in rows} == {"CPU-v0"}
+    assert all(row["description"] for row in rows)
+    assert "Did you mean 'CPU-v0'" in call("list", "workloads", "CPU-v1").err
+    assert "ENV goes with simulators and workloads" in call("list", "agents", "CPU-v0").err
+
+
+def test_agents_are_named_alike_in_all_commands(call: Any, tmp_path: Path) -> None:
+    env = archgym.make("Conformance-v0", record=tmp_path / "data")
+    for name in ("random", "ga", "sa"):
+        make_agent(name, env.design_space, seed=0).search(env, budget=10)
+    env.close()
+    for number, words in enumerate((["--agent", "ga,sa"], ["--agent", "ga", "--agents", "sa"])):
+        file = tmp_path / f"{number}.csv"
+        assert call("dataset", "export", tmp_path / "data", file, *words).code == 0
+        rows = len(load(tmp_path / "data", agents=["ga", "sa"]))
+        assert len(file.read_text().splitlines()) == 1 + rows
+        page = call("report", tmp_path / "data", "--out", tmp_path / "r.html", *words)
+        assert "2 trials on 1 problems" in page.err

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -304,3 +305,15 @@ def test_more_designs_than_any_table_starts_with() -> None:
     assert again.cached.all()
     assert (again.metrics[:, 0] == designs.codes @ [4096, 1]).all()
     assert env.evaluator.simulations == len(set(designs.keys()))
+
+
+def test_a_design_without_metrics_says_why() -> None:
+    outcome = pickle.loads(pickle.dumps(Adder().evaluate(plain(4, 4))))
+    assert outcome.metrics == {}
+    assert outcome.metrics.get("cost_ns") is None
+    with pytest.raises(KeyError, match="the design has no cost_ns; it is illegal: "):
+        outcome.metrics["cost_ns"]
+
+
+def test_an_environment_has_a_short_text() -> None:
+    assert repr(Adder()) == f"<tests.helpers:Adder: {Adder().design_space!r}>"

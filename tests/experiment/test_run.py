@@ -22,6 +22,7 @@ from archgym.evaluation.trial_info import TrialInfo
 from archgym.experiment import RunOptions, RunResult, run_experiment
 from archgym.experiment.folder.lock import locked, wait_for_workers, working
 from archgym.experiment.folder.run_folder import RunFolder
+from archgym.experiment.results.tables import run_tables
 from archgym.experiment.run.progress import Counters, Progress
 from archgym.experiment.spec.expand import expand
 from archgym.registry import agent_class, agent_names
@@ -126,6 +127,22 @@ def test_a_failing_trial_does_not_stop_the_rest(tmp_path: Path) -> None:
     again = run(tmp_path / "run", RESUME, agents=agents, seeds=3)
     assert again.failures == result.failures
     assert Dataset(tmp_path / "run" / "datasets" / "Conformance-v0").logged_trial(failed)
+
+
+def test_the_best_of_a_trial_that_failed_is_marked(tmp_path: Path) -> None:
+    def shown(seeds: list[int]) -> str:
+        agents = [{"name": f"{HELPERS}:Failing"}]
+        found = run(tmp_path / f"run{seeds}", agents=agents, seeds=seeds)
+        out = StringIO()
+        Console(file=out, width=120).print(run_tables(found))
+        return out.getvalue()
+
+    failed, finished = shown([1]), shown([0])
+    assert re.search(r" / [\d.]+\* ", failed)
+    assert "*: of a trial that failed before its end" in " ".join(failed.split())
+    assert "note: its trial failed before its end" in failed
+    assert "*" not in finished
+    assert "failed" not in finished
 
 
 def test_several_environments_make_several_datasets(tmp_path: Path) -> None:

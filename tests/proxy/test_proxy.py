@@ -129,6 +129,11 @@ def test_damaged_files_are_refused(file: Path, tmp_path: Path) -> None:
         (_with_header(file, lambda h: h.pop("origin")), "not a proxy, or damaged"),
         (_with_header(file, lambda h: h["parts"][0].update(kind="os")), "unknown family"),
         (_with_header(file, lambda h: h["parts"][0].update(workloads=[4])), "no such workload"),
+        (_with_header(file, lambda h: h["parts"][0]["scale"].update(centre=[10**400])), "damaged"),
+        (
+            _with_header(file, lambda h: h["origin"]["workloads"][0].update(baseline_design=[[]])),
+            "not a proxy, or damaged",
+        ),
     ]
     for text, message in cases:
         path.write_bytes(text)

@@ -201,6 +201,7 @@ def test_an_enumeration_does_not_leave_its_folder(tmp_path: Path) -> None:
 def test_no_command_waits_for_a_pipe(tmp_path: Path, call: Callable[..., Called]) -> None:
     pipe = tmp_path / "pipe.yaml"
     os.mkfifo(pipe)
+    os.mkfifo(tmp_path / "pipe.parquet")
     (tmp_path / "plain.yaml").write_text(experiment_yaml(small()))
     for words in (
         ["run", pipe, "--local"],
@@ -214,6 +215,7 @@ def test_no_command_waits_for_a_pipe(tmp_path: Path, call: Callable[..., Called]
         ["dataset", "info", pipe],
         ["best", pipe],
         ["validate", "DRAM-v0", "--reference", pipe],
+        ["validate", "LLMServing-v0", "--reference", tmp_path / "pipe.parquet"],
         ["proxy", "show", pipe],
     ):
         ended = call(*words)

@@ -248,6 +248,12 @@ def test_hostile_files_are_refused_with_their_name(text: str, tmp_path: Path) ->
         read_tuning(path)
 
 
+def test_a_name_that_is_no_text_is_escaped(tmp_path: Path) -> None:
+    (tmp_path / "sum.json").write_text(json.dumps({**CACHE, "kernel_name": "\udcff"}))
+    made = archgym.make(str(tmp_path / "sum.json"))
+    assert "\\udcff" in (type(made).__doc__ or "")
+
+
 def test_files_that_are_not_there_or_no_files(tmp_path: Path) -> None:
     (tmp_path / "sum.json").write_text(json.dumps(CACHE))
     with pytest.raises(InvalidValueError, match=r"Did you mean .*sum\.json"):

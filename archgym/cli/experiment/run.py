@@ -231,7 +231,7 @@ def _significance(experiment: Experiment, trials: Sequence[Trial]) -> str:
         return head
     needed = f"{seeds_needed(groups)} seeds could show a difference at 5 %"
     if pairs > 1:
-        needed += f", {seeds_needed(2)} that of one planned pair (report --agents A,B)"
+        needed += f", {seeds_needed(2)} that of one planned pair (report --agent A,B)"
     return f"{head}; {needed}"
 
 

@@ -6,7 +6,7 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -86,7 +86,10 @@ def run_tables(result: RunResult) -> RenderableType:
         parts += _failed_designs(trials, result)
         best = best_of(result.summaries_of(trials))
         if best is not None:
-            parts += [best_design(best, by_id[best.trial_id]), Text()]
+            parts.append(best_design(best, by_id[best.trial_id]))
+            if best.trial_id in result.failures:
+                parts.append(Text("  note: its trial failed before its end", style="yellow"))
+            parts.append(Text())
     several = any(len(s.objective.goals) > 1 for s in result.summaries.values())
     legend = _LEGEND + (_LEGEND_OF_SEVERAL if several else "")
     if any(s.spent != s.simulations for s in result.summaries.values()):
@@ -95,6 +98,8 @@ def run_tables(result: RunResult) -> RenderableType:
         legend += _LEGEND_OF_STOPPED
     if any(s.regret is not None for s in result.summaries.values()):
         legend += _LEGEND_OF_REGRET
+    if result.failures.keys() & result.summaries.keys():
+        legend += " *: of a trial that failed before its end."
     parts.append(Text(legend, style="dim"))
     if several:
         command = f"archgym best {from_here(result.folder.path)}"
@@ -195,7 +200,7 @@ def _table(
     longest = max((len(word) for name in agents for word in name.split()), default=0)
     table.add_column("agent", min_width=min(max(12, longest), 30), overflow="fold")
     table.add_column("trials", justify="right", no_wrap=True)
-    columns = [_goal_column(known[0], number) for number in goals]
+    columns = [_goal_column(known[0], number, result.failures) for number in goals]
     columns += _count_columns(known) if counts else []
     for heading, _ in columns:
         table.add_column(Text(heading), justify="right", no_wrap=True)
@@ -214,11 +219,11 @@ def _table(
     return table
 
 
-def _goal_column(some: TrialSummary, number: int) -> _Column:
+def _goal_column(some: TrialSummary, number: int, failures: Collection[str]) -> _Column:
     goal = some.objective.goals[number]
     unit = goal_unit(goal, some.metrics)
     heading = _folded(goal.name) + (f"\n[{unit}]" if unit else "")
-    return f"{heading}\nmedian / best", lambda found: _median_and_best(found, number)
+    return f"{heading}\nmedian / best", lambda found: _median_and_best(found, number, failures)
 
 
 def _count_columns(known: Sequence[TrialSummary]) -> list[_Column]:
@@ -249,8 +254,13 @@ def _folded(name: str) -> str:
     return "\n".join(lines)
 
 
-def _median_and_best(summaries: Sequence[TrialSummary], number: int) -> str:
-    """Of the trials' ends; those that found nothing feasible count as infinitely bad."""
+def _median_and_best(
+    summaries: Sequence[TrialSummary], number: int, failures: Collection[str]
+) -> str:
+    """Of the trials' ends; those that found nothing feasible count as infinitely bad.
+
+    A best that only trials have that failed is marked.
+    """
     ends = [float(s.curve[-1, number]) if len(s.curve) else math.inf for s in summaries]
     if not ends or min(ends) == math.inf:
         return "- / -"
@@ -259,7 +269,9 @@ def _median_and_best(summaries: Sequence[TrialSummary], number: int) -> str:
     best = choose(natural(goal, metrics, end) for end in ends)
     median = natural(goal, metrics, quantile(np.array(ends), 0.5))
     text = f"{median:.5g}" if math.isfinite(median) else "-"
-    return f"{text} / {best:.5g}"
+    whole = [end for s, end in zip(summaries, ends, strict=True) if s.trial_id not in failures]
+    mark = "*" if min(whole, default=math.inf) > min(ends) else ""
+    return f"{text} / {best:.5g}{mark}"
 
 
 def _regrets(summaries: Sequence[TrialSummary]) -> str:

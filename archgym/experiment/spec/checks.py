@@ -10,6 +10,7 @@ from archgym.environment.arguments import own_arguments
 from archgym.environment.environment import Environment
 from archgym.environment.provenance import PROVENANCE
 from archgym.errors import ArchgymError, ExperimentError, InvalidValueError
+from archgym.evaluation.budget import check_budget
 from archgym.experiment.spec.expand import Trial, history_of
 from archgym.experiment.spec.schema import Experiment
 from archgym.registry import agent_class, environment_class, make, make_agent
@@ -86,6 +87,7 @@ def check_experiment(experiment: Experiment, trials: Sequence[Trial]) -> dict[st
         if trial.held_out is not None:
             other = {**trial.arguments, "workload": trial.held_out}
             make_environment(trial.environment, other, f"{where}.held_out")
+        check_budget(trial.budget, environments[trial.setting].design_space.raw_cardinality)
         if experiment.simulation.stop_early:
             with located(where):
                 check_stop_early(environments[trial.setting])

@@ -37,7 +37,7 @@ from archgym.errors import ArchgymError, DatasetError
 from archgym.problem import Metric, Status
 from archgym.problem.description import ProblemDescription
 from archgym.reading.files import opened
-from archgym.reading.parquet import check_columns
+from archgym.reading.parquet import read_whole
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
 
@@ -223,8 +223,7 @@ class Table:
         """
         meta, header = _read_meta(path)
         try:
-            check_columns(Path(path), pq.read_metadata(path))
-            read = pq.read_table(path, page_checksum_verification=True, partitioning=None)
+            read = read_whole(Path(path))
             columns = {name: read[name].combine_chunks().flatten() for name in read.column_names}
             blocks = []
             for number, names in enumerate(meta["blocks"]):
@@ -319,7 +318,10 @@ def _read_meta(path: str | Path) -> tuple[dict[str, Any], Header]:
         return data, Header.from_json(data)
     except DatasetError:
         raise
-    except (ArchgymError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (
+        *(ArchgymError, ValueError, KeyError, TypeError),
+        *(AttributeError, RecursionError, ArithmeticError),
+    ) as error:
         raise DatasetError(f"{path} is damaged: {type(error).__name__}: {error}") from error
 
 

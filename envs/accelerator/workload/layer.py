@@ -237,6 +237,8 @@ class LayerTable:
     def of(cls, layers: Iterable[tuple[Layer, int]]) -> LayerTable:
         """Return the table of (layer, count) pairs."""
         pairs = list(layers)
+        if any(count >= 1 << 53 for _, count in pairs):
+            raise InvalidValueError("a layer occurs 2^53 times or more, beyond what is counted")
         return cls(
             names=tuple(layer.name for layer, _ in pairs),
             bounds=np.array([layer.row for layer, _ in pairs], dtype=np.int64).reshape(

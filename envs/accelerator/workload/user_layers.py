@@ -22,6 +22,8 @@ _FIELDS = {
     "gemm": ("M", "N", "K", "groups", "batch"),
 }
 _COMMON = ("name", "kind", "count")
+_LARGEST = 1 << 31
+"""Largest size and count."""
 
 
 def network_of(name: str, rows: Any, where: str = "layers") -> Network:
@@ -69,16 +71,17 @@ def read_layer(row: Any, where: str = "layer") -> tuple[Layer, int]:
     if not isinstance(row, Mapping):
         raise InvalidValueError(f"{where} must be a mapping of its sizes, not {row!r:.80}")
     kind = row.get("kind", "gemm" if "M" in row else "conv")
-    if kind not in _FIELDS:
-        raise UnknownNameError("kind of layer", kind, _FIELDS, where)
+    if str(kind) not in _FIELDS:
+        raise UnknownNameError("kind of layer", f"{kind!s:.80}", _FIELDS, where)
     for name, value in row.items():
         if name not in (*_FIELDS[kind], *_COMMON):
             raise UnknownNameError(f"field of a {kind} layer", name, _FIELDS[kind] + _COMMON, where)
         whole = isinstance(value, int) and not isinstance(value, bool)
-        if name not in ("name", "kind") and not (whole and value >= (name not in _MAY_BE_ZERO)):
+        least = int(name not in _MAY_BE_ZERO)
+        if name not in ("name", "kind") and not (whole and least <= value <= _LARGEST):
             raise InvalidValueError(
-                f"{where}: {name} is {value!r}; it must be a whole number of at least "
-                f"{int(name not in _MAY_BE_ZERO)}"
+                f"{where}: {name} is {value!r:.80}; it must be a whole number of at least {least}"
+                + (f", at most {_LARGEST:,}" if whole and value > _LARGEST else "")
             )
     sizes = {name: value for name, value in row.items() if name not in _COMMON}
     made = _gemm(sizes, where) if kind == "gemm" else _window(kind, sizes, where)

@@ -168,8 +168,8 @@ def _canonical_name(spec: str) -> dict[str, Any]:
 
 
 def _canonical_network(name: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    if name not in NETWORKS:
-        raise UnknownNameError("network", name, NETWORKS, "workload")
+    if not isinstance(name, str) or name not in NETWORKS:
+        raise UnknownNameError("network", f"{name!s:.80}", NETWORKS, "workload")
     return {"network": name} | NETWORKS[name].checked(settings)
 
 

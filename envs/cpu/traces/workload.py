@@ -173,8 +173,8 @@ def _canonical_program(spec: Any) -> dict[str, Any]:
     settings = {key: value for key, value in spec.items() if key != kind}
     if kind == "generator":
         name = spec["generator"]
-        if name not in GENERATORS:
-            raise UnknownNameError("generator", name, GENERATORS, where="workload")
+        if not isinstance(name, str) or name not in GENERATORS:
+            raise UnknownNameError("generator", f"{name!s:.80}", GENERATORS, where="workload")
         return {"generator": name} | check_settings(name, settings)
     for key in settings:
         if key != "instructions":

@@ -47,18 +47,17 @@ def read_parquet(path: Path, name: str, max_requests: int) -> Trace:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from archgym.reading.parquet import check_columns
+    from archgym.reading.parquet import read_whole
 
     if not path.exists():
         raise TraceError(f"{path}: there is no such trace file{meant_file(path)}")
     try:
-        with opened(path) as raw, pq.ParquetFile(raw, page_checksum_verification=True) as file:
+        with opened(path) as raw, pq.ParquetFile(raw) as file:
             columns = _chosen(path, file.schema_arrow.names)
-            check_columns(path, file.metadata)
             if file.metadata.num_rows > max_requests:
                 raise TraceError(f"{path}: more than {max_requests:,} requests")
-            table = file.read(columns)
-            time, address, is_write = (_numbers(path, one, table[one]) for one in columns)
+        table = read_whole(path, columns)
+        time, address, is_write = (_numbers(path, one, table[one]) for one in columns)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise TraceError(f"{path}: cannot read the Parquet trace: {error}") from error
     unit = _TIMES[columns[0]]
@@ -82,13 +81,15 @@ def _chosen(path: Path, names: list[str]) -> list[str]:
 
 def _numbers(path: Path, name: str, column: Any) -> NDArray[Any]:
     """A column of numbers without gaps, shape (n,)."""
-    values: NDArray[Any] = column.to_numpy()
+    kind = getattr(column.type, "value_type", column.type)  # of texts, which are references
+    is_text = kind != column.type
+    values: NDArray[Any] = np.empty(0, object) if is_text else column.to_numpy()
     kinds = "iuf" if name == "arrival_ns" else "iub" if name == "is_write" else "iu"
     if column.null_count or values.dtype.kind not in kinds:
         wanted = {"arrival_ns": "numbers", "is_write": "truth values, or 0 and 1"}
         raise TraceError(
             f"{path}: the column {name!r} must hold {wanted.get(name, 'whole numbers')} without "
-            f"gaps; it holds {column.type}" + (", with gaps" if column.null_count else "")
+            f"gaps; it holds {kind}" + (", with gaps" if column.null_count else "")
         )
     if name == "address" and values.size and values.max() >= 1 << 63:
         raise TraceError(f"{path}: an address does not fit in 63 bits")

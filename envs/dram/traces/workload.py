@@ -166,8 +166,8 @@ def _canonical_name(spec: str) -> dict[str, Any]:
 
 def _canonical_generator(spec: Mapping[str, Any]) -> dict[str, Any]:
     name = spec["generator"]
-    if name not in GENERATORS:
-        raise UnknownNameError("generator", name, GENERATORS, where="workload")
+    if not isinstance(name, str) or name not in GENERATORS:
+        raise UnknownNameError("generator", f"{name!s:.80}", GENERATORS, where="workload")
     settings = {key: value for key, value in spec.items() if key != "generator"}
     return {"generator": name} | GENERATORS[name].checked(settings)
 

@@ -135,7 +135,7 @@ def _check_shapes(shape: list[int], layers: list[Mapping[str, Any]]) -> None:
 def _check_numbers(field: str, given: Any, shape: tuple[int, ...]) -> None:
     try:
         numbers = np.asarray(given, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         numbers = np.array(np.nan)
     if numbers.shape != shape or not np.isfinite(numbers).all() or np.abs(numbers).max() > 1e9:
         sizes = " x ".join(str(size) for size in shape)

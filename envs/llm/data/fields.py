@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.reading import plain_yaml
 
-__all__ = ["Entry", "catalogue", "field", "read_entry"]
+__all__ = ["LARGEST", "Entry", "catalogue", "field", "is_number", "read_entry"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +30,11 @@ class Entry:
 
 
 Read = TypeVar("Read", bound=Entry)
+LARGEST: Final = 1e12
+"""Largest number of a field: beyond all hardware, and far within 64 bits."""
 
 
-def field(least: float = 0, most: float = math.inf, **default: Any) -> Any:
+def field(least: float = 0, most: float = LARGEST, **default: Any) -> Any:
     """A numeric dataclass field with the range of its values.
 
     Args:
@@ -75,8 +76,8 @@ def read_entry(cls: type[Read], spec: Any, file: str, kind: str) -> Read:
         )
     values = dict(spec)
     base = values.pop("base", None)
-    if base is not None and base not in known:
-        raise UnknownNameError(kind, base, known, f"{kind}: base")
+    if base is not None and (not isinstance(base, str) or base not in known):
+        raise UnknownNameError(kind, f"{base!s:.80}", known, f"{kind}: base")
     start = {"doc": "", "source": "the user", **(known[base] if base is not None else {})}
     label = "custom" if base is None else f"{base}, changed"
     return _read(cls, {"name": label, **start, **values}, kind)
@@ -110,6 +111,12 @@ def _checked(value: Any, one: dataclasses.Field[Any], where: str) -> Any:
             f"{where} is {value!r:.80}; it must be a {'whole ' if whole else ''}number"
         )
     if not least <= value <= most:
-        above = f"from {least:g} to {most:g}" if most < math.inf else f"of at least {least:g}"
-        raise InvalidValueError(f"{where} is {value!r}; it must be a number {above}")
+        raise InvalidValueError(
+            f"{where} is {value!r:.80}; it must be a number from {least:g} to {most:g}"
+        )
     return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number that a cost model can compute with."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST

@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
 from archgym.envs.llm.data.hugging_face import read_config
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["LATENT", "Model", "load_model", "model_names"]
 
@@ -182,7 +182,12 @@ def load_model(spec: str | Path | Mapping[str, Any]) -> Model:
         found = read_config(Path(spec["base"]))
         changes = {key: value for key, value in spec.items() if key != "base"}
         spec = {**found, "name": f"{found['name']}, changed", **changes}
-    return read_entry(Model, spec, _FILE, "model")
+    try:
+        return read_entry(Model, spec, _FILE, "model")
+    except UnknownNameError as error:
+        if isinstance(spec, str):
+            error.args = (f"{error} The path of a config.json (ends in .json) names others.",)
+        raise
 
 
 def _is_config(spec: Any) -> TypeGuard[str | Path]:

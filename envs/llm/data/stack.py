@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from archgym.envs.llm.cost.records import STEPS, TIERS
-from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
+from archgym.envs.llm.data.fields import Entry, catalogue, field, is_number, read_entry
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["Link", "Stack", "load_stack", "stack_names"]
@@ -113,18 +113,25 @@ class Stack(Entry):
     def __post_init__(self) -> None:
         for name in ("matrix_steps", "vector_steps", "memory_steps", "host_steps"):
             steps = getattr(self, name)
-            if not 1 <= len(steps) <= STEPS or any(len(step) != 2 for step in steps):
+            good = isinstance(steps, list | tuple) and all(map(_is_pair, steps))
+            if not good or not 1 <= len(steps) <= STEPS:
                 raise InvalidValueError(
                     f"stack: {name} is {steps!r:.80}; it must be 1 to {STEPS} pairs of size and "
                     "share, the largest size first"
                 )
+        good = isinstance(self.links, list | tuple)
+        if not good or not all(isinstance(link, Mapping) for link in self.links):
+            raise InvalidValueError(
+                f"stack: links is {self.links!r:.80}; it must be a list of mappings"
+            )
         if len(self.links) > TIERS:
             raise InvalidValueError(f"stack: links has {len(self.links)} tiers; at most {TIERS}")
-        allowed = [one.name for one in dataclasses.fields(Link)]
+        fields = {one.name: one for one in dataclasses.fields(Link)}
         for i, link in enumerate(self.links):
-            for key in link:
-                if key not in allowed:
-                    raise UnknownNameError("key", key, allowed, f"stack: links[{i}]")
+            for key, value in link.items():
+                if key not in fields:
+                    raise UnknownNameError("key", str(key), fields, f"stack: links[{i}]")
+                _check_link(f"stack: links[{i}]: {key}", value, fields[key].default)
 
     @property
     def tiers(self) -> tuple[Link, ...]:
@@ -145,3 +152,20 @@ def load_stack(spec: str | Mapping[str, Any]) -> Stack:
 def stack_names() -> dict[str, str]:
     """The stacks that ship, with a line on each."""
     return {name: str(entry["doc"]) for name, entry in catalogue(_FILE).items()}
+
+
+def _is_pair(value: Any) -> bool:
+    """Whether a value is two numbers."""
+    return isinstance(value, list | tuple) and len(value) == 2 and all(map(is_number, value))
+
+
+def _check_link(where: str, value: Any, default: Any) -> None:
+    """Refuses a value of a link that is of another kind than its default."""
+    if isinstance(default, bool):
+        good, allowed = isinstance(value, bool), "true or false"
+    elif isinstance(default, tuple):
+        good, allowed = _is_pair(value), "two numbers, a factor and a chunk"
+    else:
+        good, allowed = is_number(value) and value >= 0, "a number of at least 0"
+    if not good:
+        raise InvalidValueError(f"{where} is {value!r:.80}; it must be {allowed}")

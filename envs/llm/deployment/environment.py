@@ -14,7 +14,7 @@ from archgym.envs.llm.data.model import load_model, model_names
 from archgym.envs.llm.deployment.baseline import baseline_deployment
 from archgym.envs.llm.deployment.fleet import FLEETS
 from archgym.envs.llm.deployment.metrics import METRICS
-from archgym.envs.llm.deployment.plan import deployment_of, overfull_kind
+from archgym.envs.llm.deployment.plan import READ, deployment_of, overfull_kind
 from archgym.envs.llm.deployment.space import deployment_space
 from archgym.envs.llm.deployment.workload import (
     DEFAULT_WORKLOAD,
@@ -79,6 +79,7 @@ class LLMServing(LoadedEnvironment):
         "limits": ["memory_use_share <= 1"],
     }
     default_workload: ClassVar[Any] = DEFAULT_WORKLOAD
+    read_parameters: ClassVar[frozenset[str]] = READ
     named_workloads: ClassVar = WORKLOADS
     loaded: Workload
     version: ClassVar = "1"
@@ -129,6 +130,7 @@ class LLMServing(LoadedEnvironment):
         own = deployment_space(self.loaded)
         self.baseline = baseline_deployment(self.loaded, own)  # type: ignore[misc]
         if isinstance(space, DesignSpace):
+            self.check_space(space)
             self.baseline = self._baseline_in(space)  # type: ignore[misc]
         super().__init__(workload=workload, space=space, **arguments)
 

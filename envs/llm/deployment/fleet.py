@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from archgym.envs.llm.data.cluster import Cluster, cluster_names, load_cluster
+from archgym.envs.llm.data.fields import LARGEST, is_number
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["FLEETS", "Fleet", "Group", "load_fleet"]
@@ -174,7 +174,8 @@ def _groups(given: Any) -> tuple[Group, ...]:
 
 
 def _figure(key: str, value: Any) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 <= value < math.inf:
-        raise InvalidValueError(f"fleet: {key} is {value!r:.80}; it must be a number of at least 0")
+    if not is_number(value) or value < 0:
+        raise InvalidValueError(
+            f"fleet: {key} is {value!r:.80}; it must be a number from 0 to {LARGEST:g}"
+        )
     return float(value)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from archgym.envs.llm.deployment.workload import Workload
 from archgym.envs.llm.serving.records import Deployment, Pool
 
-__all__ = ["deployment_of", "dollars_per_hour", "overfull_kind"]
+__all__ = ["READ", "deployment_of", "dollars_per_hour", "overfull_kind"]
 
 _LAYOUT: Final = (
     "tensor_parallel", "pipeline_parallel", "attention_data_parallel", "expert_parallel",
@@ -20,6 +20,13 @@ _SHARED: Final = (
     "prefix_cache", "offload", "offload_weights", "speculative_tokens", "nano_batches",
 )  # fmt: skip
 """What pools have in common; what a design does not say is as in :class:`Pool`."""
+READ: Final = frozenset(
+    [
+        *(f"{pool}{name}" for pool in ("", "prefill_") for name in ("gpu_type", *_LAYOUT)),
+        *(*_SHARED, "split", "routing"),
+    ]
+)
+"""Parameters that are read."""
 
 
 def deployment_of(design: Mapping[str, Any], workload: Workload) -> Deployment:

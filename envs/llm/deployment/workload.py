@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-import numpy as np
-
 from archgym.envs.llm.data.model import LATENT, Model, load_model, model_names
 from archgym.envs.llm.data.stack import load_stack
 from archgym.envs.llm.deployment.fleet import FLEETS, Fleet, load_fleet
@@ -207,7 +205,7 @@ def load_workload(spec: WorkloadSpec) -> Workload:
 def _figure(key: str, value: Any) -> float:
     _, least, most = _FIGURES[key]
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or not least <= value <= most:
+    if not number or not least <= value <= most:
         raise InvalidValueError(
             f"workload: {key} is {value!r:.80}; it must be a number from {least:g} to {most:g}"
         )

@@ -14,6 +14,7 @@ __all__ = [
     "AFTER_TRAINING",
     "NEAR_BANK",
     "PROCESSOR",
+    "READ",
     "REQUIRED",
     "SRAM_TABLES",
     "Columns",
@@ -59,6 +60,8 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "attention_in_memory": False,
     "table_weights": 4,
 }
+READ: Final = frozenset((*REQUIRED, *_DEFAULTS))
+"""Parameters that are read."""
 _TEXTS: Final = ("memory", "far_memory", "products", "quantization")
 
 

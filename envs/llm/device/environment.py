@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from archgym.envs.llm.device.columns import REQUIRED, columns_of
+from archgym.envs.llm.device.columns import READ, REQUIRED, columns_of
 from archgym.envs.llm.device.data.records import load_memory, memory_names
 from archgym.envs.llm.device.loss import MAX_GTOKENS, SOURCES
 from archgym.envs.llm.device.metrics import METRICS, metric_columns
@@ -68,6 +68,8 @@ class LLMDevice(LoadedEnvironment):
     )
     baseline: ClassVar[Mapping[str, Any]] = BASELINE
     default_workload: ClassVar[Any] = DEFAULT_WORKLOAD
+    read_parameters: ClassVar[frozenset[str]] = READ
+    needed_parameters: ClassVar[tuple[str, ...]] = REQUIRED
     named_workloads: ClassVar = WORKLOADS
     loaded: Workload
     version: ClassVar = "1"
@@ -110,6 +112,7 @@ class LLMDevice(LoadedEnvironment):
         workload = meant_workload(workload, arguments.get("simulator"))
         self.loaded = load_workload(DEFAULT_WORKLOAD if workload is None else workload)
         if isinstance(space, DesignSpace):
+            self.check_space(space)
             self.baseline = _baseline_in(space)  # type: ignore[misc]
         self.default_objective = _objective(self.loaded)  # type: ignore[misc]
         super().__init__(workload=workload, space=space, **arguments)
@@ -190,15 +193,6 @@ class LLMDevice(LoadedEnvironment):
     def spaces(cls) -> dict[str, DesignSpace]:
         """The one space."""
         return {"default": device_space()}
-
-    def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
-        chosen = super()._choose_space(space)
-        if missing := [name for name in REQUIRED if name not in chosen.names]:
-            raise InvalidValueError(
-                f"space: the parameters {', '.join(missing)} are missing; a space of "
-                f"LLMDevice-v0 has at least {', '.join(REQUIRED)}"
-            )
-        return chosen
 
     def _own_space(self) -> DesignSpace:
         return device_space()

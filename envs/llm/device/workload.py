@@ -171,8 +171,8 @@ def load_workload(spec: WorkloadSpec) -> Workload:
     values = dict(spec)
     base = values.pop("base", None)
     if base is not None:
-        if base not in WORKLOADS:
-            raise UnknownNameError("workload", str(base), WORKLOADS, "workload: base")
+        if not isinstance(base, str) or base not in WORKLOADS:
+            raise UnknownNameError("workload", f"{base!s:.80}", WORKLOADS, "workload: base")
         values = {**WORKLOADS[base][1], **values}
         label = f"{base}, changed"
     known = ("prompt", "output", "batch", "training_gtokens", "budgets", "software", "prices",

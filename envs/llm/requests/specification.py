@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -261,7 +260,6 @@ def _checked(key: str, value: Any) -> float:
     if (
         isinstance(value, bool)
         or not isinstance(value, int if whole else int | float)
-        or not math.isfinite(value)
         or not least <= value <= most
     ):
         raise InvalidValueError(

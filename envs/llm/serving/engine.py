@@ -82,6 +82,10 @@ class Engine(Entry):
         if self.form not in FORMS:
             raise UnknownNameError("form", self.form, FORMS, "engine")
         load_stack(self.stack)
+        if not isinstance(self.speeds, Mapping | None):
+            raise InvalidValueError(
+                f"engine: speeds is {self.speeds!r:.80}; it must be a mapping from chips to shares"
+            )
         for chip, share in (self.speeds or {}).items():
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 2:
                 raise InvalidValueError(

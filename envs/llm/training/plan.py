@@ -13,7 +13,7 @@ from archgym.envs.llm.cost.records import PLAN
 from archgym.envs.llm.training.placement import PLACEMENTS, LinkRates
 from archgym.space import Designs
 
-__all__ = ["CHOICES", "ORDERS", "divides", "gpus_of", "plan_records"]
+__all__ = ["CHOICES", "NEEDED", "ORDERS", "READ", "divides", "gpus_of", "plan_records"]
 
 CHOICES: Final[Mapping[str, Mapping[str, int]]] = {
     "schedule": {
@@ -54,6 +54,10 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "pipeline_tier": -1,
 }
 """What a plan has where a parameter is inactive, or not in the space."""
+NEEDED: Final = ("tensor_parallel", "pipeline_parallel", "micro_batch")
+"""Parameters that a space cannot lack."""
+READ: Final = frozenset((*NEEDED, *_DEFAULTS, "gpus"))
+"""Parameters that are read."""
 _SAME: Final = {
     "tensor_parallel": "tensor",
     "pipeline_parallel": "pipeline",
@@ -78,7 +82,7 @@ def plan_records(
         links: of the cluster, where each was measured.
     """
     plans = np.zeros(len(designs), PLAN)
-    for name in ("tensor_parallel", "pipeline_parallel", "micro_batch", *_DEFAULTS):
+    for name in (*NEEDED, *_DEFAULTS):
         if name in ("rank_order", "placement"):
             continue
         values = _values(designs, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.llm.data.cluster import Cluster, cluster_names, load_cluster
-from archgym.envs.llm.data.fields import Entry
+from archgym.envs.llm.data.fields import LARGEST, Entry
 from archgym.envs.llm.data.links import read_links
 from archgym.envs.llm.data.model import LATENT, Model, load_model, model_names
 from archgym.envs.llm.data.stack import Stack, load_stack, stack_names
@@ -225,10 +224,10 @@ def _gpu_counts(value: Any, cluster: Cluster) -> tuple[int, ...]:
 
 def _gtokens(value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < value < math.inf:
+    if not number or not 0 < value <= LARGEST:
         raise InvalidValueError(
             f"workload: training_gtokens is {value!r:.80}; it must be a number above 0, of 1e9 "
-            "tokens"
+            f"tokens, at most {LARGEST:g}"
         )
     return float(value)
 

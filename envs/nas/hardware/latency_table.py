@@ -39,6 +39,9 @@ from archgym.reading.suggestions import did_you_mean
 __all__ = ["LatencyTable", "make_table", "network_parts", "part_keys"]
 
 _NS_PER_MS: Final = 1e6
+_LARGEST_MS: Final = 1e12
+_COMPARED: Final = 2000
+"""Lines of a table among which the one is looked for that a missing part resembles."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class LatencyTable:
         """
         for key in keys:
             if key not in self.mean_ms:
-                near = did_you_mean(key, list(self.mean_ms))
+                near = did_you_mean(key, list(self.mean_ms)[:_COMPARED])
                 raise SimulationError(f"latency table {self.name!r} lacks {key}. {near:.300}")
         return math.fsum(self.mean_ms[key] for key in keys)
 
@@ -95,9 +98,12 @@ class LatencyTable:
         found: dict[str, float] = {}
         for key, entry in data.items():
             mean = entry.get("mean") if isinstance(entry, Mapping) else None
-            if isinstance(mean, bool) or not isinstance(mean, int | float) or not mean >= 0:
+            if isinstance(mean, bool) or not isinstance(mean, int | float):
+                mean = -1
+            if not 0 <= mean <= _LARGEST_MS:
                 raise InvalidValueError(
-                    f"{path}: {key}: {entry!r:.80} has no mean, a number of ms of at least 0"
+                    f"{path}: {key!s:.200}: {entry!r:.80} has no mean, a number of ms from 0 to "
+                    f"{_LARGEST_MS:g}"
                 )
             found[str(key)] = float(mean)
         return LatencyTable(path.stem, found)

@@ -10,6 +10,7 @@ import pytest
 import archgym
 from archgym.envs.llm.environment import LLMTraining
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.space import DesignSpace, Integer, Ordinal
 
 SMALL = "gpt_1.7b_a100_32"
 PLAN = {
@@ -161,3 +162,23 @@ def test_wrong_arguments_are_refused() -> None:
         archgym.make("LLMTraining-v0", space="small")
     with pytest.raises(InvalidValueError, match="no workloads"):
         LLMTraining.references(workloads=__file__)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["LLMTraining-v0", "LLMServing-v0", "LLMDevice-v0"])
+def test_a_space_of_the_user_has_parameters_that_are_read(name: str) -> None:
+    with pytest.raises(UnknownNameError, match="space: unknown parameter 'colour'"):
+        archgym.make(name, space=DesignSpace([Integer("colour", 0, 3)]))
+    env = archgym.make(name)
+    assert archgym.make(name, space=env.design_space).design_space == env.design_space
+
+
+def test_a_space_of_the_user_has_the_parameters_that_are_needed() -> None:
+    some = DesignSpace([Ordinal("tensor_parallel", [1, 2, 4])])
+    with pytest.raises(InvalidValueError, match="pipeline_parallel, micro_batch are missing"):
+        archgym.make("LLMTraining-v0", space=some)
+
+
+def test_an_unknown_model_may_be_one_of_the_users() -> None:
+    spec = {"model": "llama4", "cluster": "dgx_a100", "gpus": 8, "batch": 64}
+    with pytest.raises(UnknownNameError, match=r"config\.json"):
+        archgym.make("LLMTraining-v0", workload=spec)
