@@ -55,6 +55,16 @@ def test_verbose_shows_all_statistics_and_the_worst_rows(call: Any, few: Path) -
         assert heading in shown
 
 
+def test_a_narrow_terminal_breaks_cases_and_keeps_numbers_whole(
+    call: Any, few: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = call("validate", "DRAM-v0", "--reference", few).out
+    monkeypatch.setenv("COLUMNS", "68")
+    narrow = call("validate", "DRAM-v0", "--reference", few).out
+    assert narrow != wide
+    assert narrow.count("%") == wide.count("%")
+
+
 def test_settings_change_the_environment(call: Any, few: Path) -> None:
     def worst(*more: str) -> float:
         data = call("validate", "DRAM-v0", "--reference", few, "--json", *more).json

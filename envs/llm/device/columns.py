@@ -60,8 +60,8 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "attention_in_memory": False,
     "table_weights": 4,
 }
-READ: Final = frozenset((*REQUIRED, *_DEFAULTS))
-"""Parameters that are read."""
+READ: Final = frozenset((*REQUIRED, *_DEFAULTS, "head_size"))
+"""Parameters that are read; without ``head_size`` a head is as wide as its share of ``hidden``."""
 _TEXTS: Final = ("memory", "far_memory", "products", "quantization")
 
 

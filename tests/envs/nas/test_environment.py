@@ -314,7 +314,7 @@ def test_workloads_of_an_experiment_have_datasets_of_their_own(space: str | None
     [
         ({"workload": "W9"}, "W1"),
         ({"workload": 7}, "it must be a name"),
-        ({"workload": {"tasks": []}}, "list of tasks"),
+        ({"workload": {"tasks": []}}, "list of 1 to 32 tasks"),
         ({"workload": {"tasks": ["cifar"]}}, "cifar10"),
         ({"workload": {"task": ["cifar10"]}}, "tasks"),
         ({"workload": {"tasks": ["cifar10"], "mode": "papr"}}, "paper"),
