@@ -51,13 +51,15 @@ def read_result(
         given, and everywhere unless the status is ``ok``; predicted ones if it is ``stopped``),
         and the reason of a failure.
     """
-    nothing = [math.nan] * len(metrics)
-    if isinstance(result, Mapping):
+    if type(result) is dict or isinstance(result, Mapping):  # the first is the faster question
         try:
             values, reason = _read_metrics(result, metrics, given)
         except Exception as error:  # of a mapping or a number with methods of its own
-            values, reason = [], f"the result cannot be read: {type(error).__name__}"
-        return (Status.FAILED, nothing, reason) if reason else (_OK, values, "")
+            reason = f"the result cannot be read: {type(error).__name__}"
+        if not reason:
+            return _OK, values, ""
+        return Status.FAILED, [math.nan] * len(metrics), reason
+    nothing = [math.nan] * len(metrics)
     if isinstance(result, StoppedEarly):
         predicted = result.record["predicted"]
         return Status.STOPPED, [predicted.get(m.name, math.nan) for m in metrics], text_of(result)
