@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.fpga.hardware.circuit import PATH_PARTS
 from archgym.envs.fpga.hardware.device import Device
+from archgym.envs.fpga.hardware.path import PATH_PARTS
 from archgym.envs.fpga.hardware.top import Built
 
 __all__ = [
@@ -40,6 +40,10 @@ LUT_PARTS: Final = (
     "adder_bits",
     "constant_bits",
     "short_bits",
+    "tiny_bits",
+    "wide_luts",
+    "chosen_luts",
+    "odd_chains",
     "inverted_bits",
     "and_bits",
     "mux_bits",
