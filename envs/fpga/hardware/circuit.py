@@ -203,11 +203,6 @@ class Circuit:
         bits = tuple(self._later.get(bit, bit) for bit in value.bits)
         return Value(bits, value.low, value.high, value.shift)
 
-    @property
-    def folds(self) -> bool:
-        """Whether synthesis knows bits that the Verilog does not say."""
-        return bool(self._equal)
-
     def equate(self, bits: Bits, others: Bits) -> None:
         """Synthesis finds that bits equal others, constants for example, and makes no more of them.
 

@@ -176,7 +176,8 @@ def _sums(
     products = Products(circuit, least_bits=choices.dsp_bits, register=choices.product_register)
     fan = log2(folding.rows * (1 if choices.dsp_bits else bits))
     sums: list[Term | None] = []
-    alike = choices.memory != "logic" and not circuit.writes and not circuit.folds
+    stored = choices.memory != "logic" and circuit.known(tuple(weights)) == tuple(weights)
+    alike = stored and not circuit.writes
     before = circuit.parts.copy()
     for row in range(1 if alike else folding.rows):
         terms: list[Term] = []

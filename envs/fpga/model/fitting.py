@@ -48,7 +48,9 @@ _PRIOR_LUTS: Final = {
     "ice40": {"rom_selects": 0.5, "odd_chains": 0.0, "wide_luts": 0.0},
     "ecp5": {"rom_selects": 0.5, "inverted_bits": 0.0, "chosen_luts": 0.0},
 }
-"""LUTs of a part to begin with where it is not one: an ECP5 has multiplexers behind its LUTs."""
+"""LUTs of a part to begin with where it is not one, by yosys' maps of the families: an ECP5 has
+multiplexers behind its LUTs, and carry chains of pairs of bits that invert by themselves; an iCE40
+has neither."""
 _PRIOR_WEIGHT: Final = {"luts": 0.3, "delays": 20.0}
 """Weight of the first guess, relative to that of the mean of all rows."""
 _BOUNDS: Final = (0.6, 1.7)
