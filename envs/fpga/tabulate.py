@@ -3,7 +3,8 @@
 ``python -m archgym.envs.fpga.tabulate FILE --minutes N`` appends a line of JSON for each run, and
 goes on behind the last one, or that of the shipped table. ``--pack TABLE`` adds the lines to a
 Parquet table instead. The order of designs is fixed: the design with number *n* is drawn with
-seed *n*; every fifth one is placed with three seeds.
+seed *n*. Those below 2,000 have at most 1,500 LUTs, and every fifth one is placed with three seeds;
+those from there on are placed once, and every tenth number is for a circuit of 1,000 to 5,000 LUTs.
 """
 
 from __future__ import annotations
@@ -42,14 +43,18 @@ _SHARES: Final = {
 }
 _MAX_LOGIC: Final = (250, 250, 500, 500, 500, 900, 1500)
 """Largest circuit, in a count of LUTs from its structure; one of these, by the number."""
+_SECOND_PLAN: Final = 2000
+"""Number from which on smaller circuits and much larger ones are drawn."""
+_SECOND_LOGIC: Final = ((0, 150), (0, 250), (0, 400), (1000, 5000), *[(0, 200), (150, 600)] * 3)
+"""Smallest and largest circuit of those; one of these, by the number."""
 _FFS_OF_LOGIC: Final = 2
 """Flip-flops that it may have for each of them."""
 _SEEDS: Final = (1, 2, 3)
-_TIME_LIMIT_S: Final = 120.0
+_TIME_LIMIT_S: Final = 1200.0
 
 
 def drawn(number: int) -> tuple[str, dict[str, Any], tuple[int, ...]] | None:
-    """Workload, design and placement seeds with a number; None if the circuit is too large."""
+    """Workload, design and placement seeds with a number; None if the circuit's size is wrong."""
     random = np.random.default_rng(number)
     workload = str(random.choice(list(WORKLOADS)))
     device = str(random.choice(list(_SHARES), p=list(_SHARES.values())))
@@ -61,19 +66,23 @@ def drawn(number: int) -> tuple[str, dict[str, Any], tuple[int, ...]] | None:
     names = (
         "adder_bits",
         "short_bits",
+        "tiny_bits",
         "constant_bits",
         "and_bits",
         "mux_bits",
         "rom_luts",
         "rom_selects",
     )
-    largest = _MAX_LOGIC[number % len(_MAX_LOGIC)]
+    later = number >= _SECOND_PLAN
+    least, largest = 0, _MAX_LOGIC[number % len(_MAX_LOGIC)]
+    if later:
+        least, largest = _SECOND_LOGIC[number % len(_SECOND_LOGIC)]
     logic = sum(parts[name] for name in names)
-    if logic > largest or parts["ff"] > _FFS_OF_LOGIC * largest:
+    if not least <= logic <= largest or parts["ff"] > _FFS_OF_LOGIC * largest:
         return None
     if refusal(made, DEVICES[device]):
         return None
-    return workload, design, _SEEDS if number % 5 == 0 else _SEEDS[:1]
+    return workload, design, _SEEDS if number % 5 == 0 and not later else _SEEDS[:1]
 
 
 def circuit_of(workload: str, design: dict[str, Any]) -> Built:
@@ -191,6 +200,7 @@ def main() -> None:
     parser.add_argument("lines", type=Path)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--pack", type=Path)
+    parser.add_argument("--first", type=int, default=0, help="number to begin with, at least")
     arguments = parser.parse_args()
     if arguments.pack:
         print(f"{packed(arguments.lines, arguments.pack)} rows")
@@ -198,7 +208,7 @@ def main() -> None:
     end = time.monotonic() + 60.0 * arguments.minutes
     rows = _rows(arguments.lines) if arguments.lines.exists() else []
     rows += measured_rows()
-    number = 1 + max((row["number"] for row in rows), default=-1)
+    number = max(1 + max((row["number"] for row in rows), default=-1), arguments.first)
     with arguments.lines.open("a", encoding="utf-8") as file:
         while time.monotonic() < end:
             found = drawn(number)

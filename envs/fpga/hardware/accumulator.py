@@ -5,20 +5,16 @@ from __future__ import annotations
 from math import log2
 
 from archgym.envs.fpga.hardware.arithmetic import Term
-from archgym.envs.fpga.hardware.circuit import (
-    NO_PATH,
-    ZERO,
-    Circuit,
-    Value,
-    bits_in,
-    bits_of,
-    longer,
-)
+from archgym.envs.fpga.hardware.circuit import LUT_INPUTS, ZERO, Circuit, Value, bits_in, bits_of
 from archgym.envs.fpga.hardware.folding import Folding
+from archgym.envs.fpga.hardware.path import NO_PATH, longer
 from archgym.envs.fpga.hardware.roms import rom_parts, rom_text
 from archgym.envs.fpga.network.integer import Integers, QuantisedLayer
 
 __all__ = ["accumulated", "accumulator_range"]
+
+_CHOICE_INPUTS = 2
+"""Inputs of a multiplexer beside the memory that it reads: the sum, and which one it takes."""
 
 
 def accumulator_range(layer: QuantisedLayer) -> tuple[int, int]:
@@ -85,7 +81,7 @@ def _accumulator(
     width = bits_of(*within)
     held = circuit.name("acc")
     circuit.write(f"(* keep *) reg [{width - 1}:0] {held};")
-    constant = _bias_rom(circuit, bias, group, within)
+    constant = _bias_rom(circuit, bias, group, within, chosen=width)
     loaded = circuit.joined(constant.extended(width))
     chosen = circuit.wire(width, f"{first} ? {loaded} : {held}", "b", keep=True)
     circuit.parts["mux_bits"] += width
@@ -99,8 +95,14 @@ def _accumulator(
     return Value(bits_in(held, 0, width), *within)
 
 
-def _bias_rom(circuit: Circuit, bias: Integers, group: str, within: tuple[int, int]) -> Value:
-    """The bias of the group that is worked on."""
+def _bias_rom(
+    circuit: Circuit, bias: Integers, group: str, within: tuple[int, int], *, chosen: int = 0
+) -> Value:
+    """The bias of the group that is worked on.
+
+    A multiplexer between it and a sum, of ``chosen`` bits, is one function with the memory where
+    that has few inputs: the memory itself is not made then.
+    """
     low, high = int(bias.min()), int(bias.max())
     if low == high:
         return Value.constant(low)
@@ -110,8 +112,14 @@ def _bias_rom(circuit: Circuit, bias: Integers, group: str, within: tuple[int, i
     if circuit.writes:
         circuit.write(*rom_text(name, group, width, words))
     luts, selects, levels = rom_parts(words, width)
-    circuit.parts["rom_luts"] += luts
-    circuit.parts["rom_selects"] += selects
+    inputs = _CHOICE_INPUTS + (len(words) - 1).bit_length()
+    if chosen and circuit.widened(inputs, beyond=0):
+        for _ in range(chosen - 1):
+            circuit.widened(inputs, beyond=0)
+        circuit.parts["chosen_luts"] += (luts + selects) * (inputs > LUT_INPUTS)
+    else:
+        circuit.parts["rom_luts"] += luts
+        circuit.parts["rom_selects"] += selects
     path = longer(NO_PATH, luts=1, selects=levels, fan_out=log2(max(1, luts)))
     return Value(bits_in(name, 0, width), low, high, 0, path)
 

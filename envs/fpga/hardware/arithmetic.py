@@ -6,18 +6,8 @@ from dataclasses import dataclass
 from math import log2
 from typing import Literal
 
-from archgym.envs.fpga.hardware.circuit import (
-    ONE,
-    ZERO,
-    Bits,
-    Circuit,
-    Path,
-    Value,
-    bits_in,
-    bits_of,
-    longer,
-    longest,
-)
+from archgym.envs.fpga.hardware.circuit import ONE, ZERO, Bits, Circuit, Value, bits_in, bits_of
+from archgym.envs.fpga.hardware.path import Path, longer, longest
 
 __all__ = ["ConstantProducts", "Products", "Term", "Weight", "signed_digits", "tree", "tree_levels"]
 
@@ -161,9 +151,15 @@ class Products:
             circuit = self._circuit
             chosen = f"{circuit.joined(x.bits)} & {{{x.width}{{{bit}}}}}"
             name = circuit.wire(x.width, chosen, "a", keep=True)
-            circuit.parts["and_bits"] += x.width
-            path = longest(x.path, longer(path, fan_out=log2(x.width)))
-            row = Value(bits_in(name, 0, x.width), x.low, x.high, 0, path).later(luts=1)
+            bits, (known,) = bits_in(name, 0, x.width), circuit.known((bit,))
+            if known in (ZERO, ONE):
+                circuit.equate(bits, x.bits if known == ONE else (ZERO,) * x.width)
+                row = Value(bits, x.low, x.high, 0, x.path)
+            else:
+                circuit.parts["and_bits"] += x.width
+                circuit.depends(bits, x.bits, (bit,) * x.width)
+                path = longest(x.path, longer(path, fan_out=log2(x.width)))
+                row = Value(bits, x.low, x.high, 0, path).later(luts=1)
             self._rows[key] = row
         return self._rows[key]
 

@@ -1,6 +1,6 @@
 """Building a circuit: its Verilog, what it is made of, and its paths between registers.
 
-One builder writes the Verilog and counts the parts, so that they cannot differ. Every result of an
+One builder writes the Verilog and counts the parts, as synthesis leaves them. Every result of an
 adder is marked ``keep``: synthesis then maps each one to a carry chain, rather than merging
 additions into trees of full adders, which take twice the LUTs.
 """
@@ -9,45 +9,26 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from operator import mul
 from typing import Literal
 
+from archgym.envs.fpga.hardware.path import NO_PATH, Path, longer, longest, summed
+
 __all__ = [
-    "NO_PATH",
+    "LUT_INPUTS",
     "ONE",
-    "PATH_PARTS",
     "ZERO",
     "Bits",
     "Circuit",
-    "Path",
     "Value",
     "bits_in",
     "bits_of",
     "joined",
-    "longer",
-    "longest",
 ]
 
-Path = tuple[float, float, float, float, float, float, float, float]
-PATH_PARTS = (
-    "memories",
-    "luts",
-    "chains",
-    "chain_bits",
-    "dsps",
-    "fan_out",
-    "selects",
-    "short_sums",
-)
-"""Parts of a path: reads of block RAM, LUTs, carry chains, bits of them, DSPs, doublings of the
-fan-out on the way, selections between two LUTs by an address bit,
-and sums of few bits, which an ECP5 makes of LUTs rather than a carry chain."""
-_SHORT = 4
-"""Bits up to which a sum is one of few bits."""
-_NOMINAL: Path = (1.5, 1.2, 1.2, 0.13, 4.5, 0.25, 0.4, 1.3)
-"""Delays in ns that say which of two paths is longer while a circuit is built."""
-NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-"""Of a value that is in a register."""
+LUT_INPUTS, _WIDEST = 4, 3
+"""Inputs of a LUT, and how many more a function of LUTs and multiplexers has at most."""
+_SHORT, _TINY = 4, 2
+"""Bits up to which an ECP5 makes a sum of LUTs alone, and an iCE40 does."""
 
 
 def bits_of(low: int, high: int) -> int:
@@ -130,40 +111,6 @@ def joined(bits: Bits) -> str:
     return texts[0] if len(texts) == 1 else f"{{{', '.join(texts)}}}"
 
 
-def longer(
-    path: Path,
-    *,
-    memories: float = 0,
-    luts: float = 0,
-    chains: float = 0,
-    chain_bits: float = 0,
-    dsps: float = 0,
-    fan_out: float = 0,
-    selects: float = 0,
-    short_sums: float = 0,
-) -> Path:
-    """A path with more on its way."""
-    m, lut, c, b, d, f, s, short = path
-    after = (d + dsps, f + fan_out, s + selects, short + short_sums)
-    return (m + memories, lut + luts, c + chains, b + chain_bits, *after)
-
-
-def _summed(path: Path, width: int) -> Path:
-    """A path that goes on through a sum."""
-    if width <= _SHORT:
-        return longer(path, short_sums=1)
-    return longer(path, chains=1, chain_bits=width)
-
-
-def longest(one: Path, other: Path) -> Path:
-    """The path that takes longer with nominal delays."""
-    return one if one is other or _nominal(one) >= _nominal(other) else other
-
-
-def _nominal(path: Path) -> float:
-    return float(sum(map(mul, _NOMINAL, path)))
-
-
 class Circuit:
     """A module that grows line by line.
 
@@ -188,6 +135,11 @@ class Circuit:
         self._later: dict[str, str] = {}
         self._inverted: set[str] = set()
         self._sums: dict[tuple[str, tuple[Bits, ...]], str] = {}
+        self._adders: dict[tuple[str, tuple[Bits, ...]], Bits] = {}
+        self._widths: dict[tuple[str, tuple[Bits, ...]], int] = {}
+        self._equal: dict[str, str] = {}
+        self._kept: dict[str, str] = {}
+        self._inputs: dict[str, frozenset[str]] = {}
 
     def name(self, stem: str) -> str:
         """A name that is not used yet."""
@@ -244,10 +196,47 @@ class Circuit:
         )
         if new:
             name = self.register(len(new), f"$ <= {self.joined(new)};", "r")
-            self._later.update(zip(new, bits_in(name, 0, len(new)), strict=True))
+            made = bits_in(name, 0, len(new))
+            self._later.update(zip(new, made, strict=True))
+            self._keep(self.known(new), made)
         self.end(value.path)
         bits = tuple(self._later.get(bit, bit) for bit in value.bits)
         return Value(bits, value.low, value.high, value.shift)
+
+    def equate(self, bits: Bits, others: Bits) -> None:
+        """Synthesis finds that bits equal others, constants for example, and makes no more of them.
+
+        The Verilog stays as it is: what follows from these bits is counted as synthesis leaves it.
+        """
+        for bit, other in zip(bits, self.known(others), strict=True):
+            if bit != other:
+                self._equal[bit] = other
+
+    def known(self, bits: Bits) -> Bits:
+        """What the bits equal, as far as synthesis finds out."""
+        return tuple(self._equal.get(bit, bit) for bit in bits) if self._equal else bits
+
+    def merge(self, bits: Bits, made: Bits) -> int:
+        """Bits of one register of equal bits are made once, and none of constants; how many less.
+
+        A sum that is extended by its sign has such bits.
+        """
+        first: dict[str, str] = {ZERO: ZERO, ONE: ONE}
+        before = self.parts["ff"]
+        for bit, register in zip(self.known(bits), made, strict=True):
+            if first.setdefault(bit, register) != register:
+                self.equate((register,), (first[bit],))
+                self.parts["ff"] -= 1
+        return before - self.parts["ff"]
+
+    def _keep(self, bits: Bits, made: Bits) -> None:
+        """Registers of constants, and of bits that have one, are taken out by synthesis."""
+        for bit, register in zip(bits, made, strict=True):
+            if bit in (ZERO, ONE) or bit in self._kept:
+                self.equate((register,), (self._kept.get(bit, bit),))
+                self.parts["ff"] -= 1
+            else:
+                self._kept[bit] = register
 
     def sum(
         self,
@@ -281,9 +270,8 @@ class Circuit:
         if operation == "+" and a.low >= 0 and drop >= a.width:
             return Value((*passing, *b.extended(core)), low, high, shift, path)
         left = ((ZERO,) * up_a + a.extended(core - up_a)) if up_a else a.extended(core, drop)
-        added = self._added(left, b.extended(core), operation)
-        path = _summed(path, core)
-        return Value((*passing, *added), low, high, shift, path)
+        added, carried = self._added(left, b.extended(core), operation)
+        return Value((*passing, *added), low, high, shift, summed(path, carried))
 
     def plus_constant(self, value: Value, constant: int, within: tuple[int, int]) -> Value:
         """A value of shift 0 and a constant; ``within`` is the range of the result."""
@@ -294,22 +282,91 @@ class Circuit:
         drop = min((constant & -constant).bit_length() - 1, width - 1)
         core = width - drop
         literal = _digits((constant >> drop) % (1 << core), core)
-        added = self._added(value.extended(core, drop), literal, "+", constant=True)
-        path = _summed(value.path, core)
+        added, carried = self._added(value.extended(core, drop), literal, "+", constant=True)
+        path = summed(value.path, carried)
         return Value((*value.extended(drop), *added), low, high, 0, path)
 
-    def _added(self, left: Bits, right: Bits, operation: str, *, constant: bool = False) -> Bits:
-        """The bits of an adder; one with the same operands is made once."""
+    def _added(
+        self, left: Bits, right: Bits, operation: str, *, constant: bool = False
+    ) -> tuple[Bits, int]:
+        """The bits of an adder, and how many it has; one with the same operands is made once."""
         operands = tuple(sorted((left, right))) if operation == "+" else (left, right)
         key = (operation, operands)
         if key not in self._sums:
-            core = len(left)
             text = f"{self.joined(left)} {operation} {self.joined(right)}"
-            self._sums[key] = self.wire(core, text, "s", keep=True)
+            self._sums[key] = name = self.wire(len(left), text, "s", keep=True)
+            bits = bits_in(name, 0, len(left))
             kind = "constant_bits" if constant else "adder_bits"
-            self.parts["short_bits" if core <= _SHORT else kind] += core
-            if operation == "-":
-                new = set(right) - self._inverted - {ZERO, ONE}
-                self._inverted |= new
-                self.parts["inverted_bits"] += len(new)
-        return bits_in(self._sums[key], 0, len(left))
+            self._widths[key] = self._carried(bits, left, right, operation, kind)
+        return bits_in(self._sums[key], 0, len(left)), self._widths[key]
+
+    def _carried(self, made: Bits, left: Bits, right: Bits, operation: str, kind: str) -> int:
+        """Counts a new adder; how many bits synthesis leaves of it: none if it adds 0."""
+        left, right = self.known(left), self.known(right)
+        zeros = (ZERO,) * len(left)
+        if right == zeros or (operation == "+" and left == zeros):
+            self.equate(made, left if right == zeros else right)
+            return 0
+        operands = tuple(sorted((left, right))) if operation == "+" else (left, right)
+        if (operation, operands) in self._adders:
+            same = self._adders[operation, operands]
+            self.equate(made, same)
+            return len(same)
+        self._adders[operation, operands] = made
+        passing = 0
+        for bit, a, b in zip(made, left, right, strict=True):
+            if b != ZERO and (operation == "-" or a != ZERO):
+                break
+            self.equate((bit,), (a if b == ZERO else b,))
+            passing += 1
+        core = len(left) - passing
+        if core and left[passing] == ZERO:  # all lowest bits of 0 - b are one, though not b itself
+            self.equate((made[passing],), (f"-{right[passing]}",))
+        self._count(core, kind)
+        if core <= _SHORT:
+            self._wide(made[passing:], left[passing:], right[passing:])
+        if operation == "-" and core > _TINY:
+            new = set(right) - self._inverted - {ZERO, ONE}
+            self._inverted |= new
+            self.parts["inverted_bits"] += len(new)
+        return core
+
+    def depends(self, bits: Bits, *operands: Bits) -> None:
+        """Bits are functions of those at the same place of operands, by LUTs."""
+        for place, bit in enumerate(bits):
+            self._inputs[bit] = self._inputs_of(*(one[place] for one in operands))
+
+    def _inputs_of(self, *bits: str) -> frozenset[str]:
+        """The registers and carry chains that bits are functions of."""
+        found = (self._inputs.get(bit, frozenset((bit,))) for bit in self.known(bits))
+        return frozenset[str]().union(*found) - {ZERO, ONE}
+
+    def _wide(self, made: Bits, left: Bits, right: Bits) -> None:
+        """Counts what a sum of LUTs takes where a bit depends on more inputs than one has."""
+        inputs = frozenset[str]()
+        for bit, a, b in zip(made, left, right, strict=True):
+            inputs |= self._inputs_of(a, b)
+            self._inputs[bit] = inputs
+            self.widened(len(inputs), beyond=1)
+
+    def widened(self, inputs: int, *, beyond: int) -> bool:
+        """Counts what a function takes more than one LUT; whether an ECP5 has it as one.
+
+        An ECP5 makes a function of up to seven inputs of LUTs and multiplexers behind them:
+        2, 4 or 8 LUTs.
+
+        Args:
+            inputs: of the function.
+            beyond: LUTs more than one of a function of more inputs.
+        """
+        more = max(0, inputs - LUT_INPUTS)
+        self.parts["wide_luts"] += 2**more - 1 if more <= _WIDEST else beyond
+        return more <= _WIDEST
+
+    def _count(self, width: int, kind: str) -> None:
+        """Counts the bits of an adder."""
+        if width > _SHORT:
+            self.parts[kind] += width
+            self.parts["odd_chains"] += width % 2
+        else:
+            self.parts["tiny_bits" if width <= _TINY else "short_bits"] += width

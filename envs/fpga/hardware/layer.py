@@ -21,17 +21,9 @@ from archgym.envs.fpga.hardware.arithmetic import (
     tree,
     tree_levels,
 )
-from archgym.envs.fpga.hardware.circuit import (
-    NO_PATH,
-    ZERO,
-    Circuit,
-    Path,
-    Value,
-    bits_in,
-    bits_of,
-    longer,
-)
+from archgym.envs.fpga.hardware.circuit import ONE, ZERO, Circuit, Value, bits_in, bits_of
 from archgym.envs.fpga.hardware.folding import Choices, Folding
+from archgym.envs.fpga.hardware.path import NO_PATH, Path, longer
 from archgym.envs.fpga.hardware.weights import stored_weights
 from archgym.envs.fpga.network.integer import QuantisedLayer
 
@@ -184,7 +176,8 @@ def _sums(
     products = Products(circuit, least_bits=choices.dsp_bits, register=choices.product_register)
     fan = log2(folding.rows * (1 if choices.dsp_bits else bits))
     sums: list[Term | None] = []
-    alike = choices.memory != "logic" and not circuit.writes
+    stored = choices.memory != "logic" and circuit.known(tuple(weights)) == tuple(weights)
+    alike = stored and not circuit.writes
     before = circuit.parts.copy()
     for row in range(1 if alike else folding.rows):
         terms: list[Term] = []
@@ -207,7 +200,10 @@ def _repeated(
     if term is None:
         return [None] * rows
     value, sign = term
-    names = ([f"{bit}.{row}" for bit in value.bits] for row in range(rows))
+    names = (
+        [bit if bit in (ZERO, ONE) else f"{bit}.{row}" for bit in circuit.known(value.bits)]
+        for row in range(rows)
+    )
     return [(replace(value, bits=tuple(bits)), sign) for bits in names]
 
 
@@ -266,11 +262,14 @@ def _collected(
     finished: str,
 ) -> tuple[str, str, int]:
     """The output register, which groups of outputs are shifted into."""
-    group = circuit.joined(tuple(bit for value in outputs for bit in value.extended(bits)))
+    given = tuple(bit for value in outputs for bit in value.extended(bits))
+    group = circuit.joined(given)
     total, move = layer.layer.outputs * bits, len(outputs) * bits
     following = group if total == move else f"{{{group}, $[{total - 1}:{move}]}}"
     for value in outputs:
         circuit.end(value.path)
     register = circuit.register(total, f"if ({ready}) $ <= {following};", "y")
+    for low in range(0, total, move):
+        circuit.merge(given, bits_in(register, low, move))
     done = circuit.register(1, f"$ <= {finished} & ~rst;", "done")
     return register, done, bits

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import log2
 
-from archgym.envs.fpga.hardware.circuit import NO_PATH, Circuit, bits_of, longer
+from archgym.envs.fpga.hardware.circuit import ONE, ZERO, Circuit, bits_in, bits_of
 from archgym.envs.fpga.hardware.folding import Choices, Folding, folding_of
 from archgym.envs.fpga.hardware.layer import engine, most_terms
+from archgym.envs.fpga.hardware.path import NO_PATH, longer
 from archgym.envs.fpga.network.integer import QuantisedLayer, QuantisedNetwork
 
 __all__ = ["Built", "Schedule", "built", "foldings", "schedule_of"]
@@ -183,13 +184,28 @@ def _place(circuit: Circuit, step: str, places: int, wanted: int, *, at_least: b
     return f"({name} {'>=' if at_least else '=='} {wanted})"
 
 
+def _merged(circuit: Circuit, source: str, out: str, count: int, bits: int) -> int:
+    """How many bits of the outputs are equal to others, in this one and all that follow."""
+    after: tuple[str, ...] = (ZERO,) * bits
+    merged = 0
+    for low in range((count - 1) * bits, -1, -bits):
+        loaded, made = circuit.known(bits_in(source, low, bits)), bits_in(out, low, bits)
+        both = [
+            one if one == other and one in (ZERO, ONE) else f"{one} {other}"
+            for one, other in zip(loaded, after, strict=True)
+        ]
+        merged += circuit.merge(tuple(both), made)
+        after = circuit.known(made)
+    return merged
+
+
 def _giver(circuit: Circuit, source: str, done: str, count: int, bits: int) -> list[str]:
     """The register from which the outputs leave one by one."""
     total = count * bits
     rest = f"{{{bits}'d0, $[{total - 1}:{bits}]}}" if count > 1 else "$"
     path = longer(NO_PATH, luts=1, fan_out=log2(total))
     out = circuit.register(total, f"$ <= {done} ? {source} : {rest};", "out", path)
-    circuit.parts["mux_bits"] += total
+    circuit.parts["mux_bits"] += total - _merged(circuit, source, out, count, bits)
     width = count.bit_length()
     left = circuit.register(
         width,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from math import log2
 
-from archgym.envs.fpga.hardware.circuit import NO_PATH, Circuit, Path, Value, bits_in, longer
+from archgym.envs.fpga.hardware.circuit import ONE, ZERO, Circuit, Value, bits_in
 from archgym.envs.fpga.hardware.folding import Choices, Folding
+from archgym.envs.fpga.hardware.path import NO_PATH, Path, longer
 from archgym.envs.fpga.hardware.roms import rom_parts, rom_text
 from archgym.envs.fpga.network.integer import QuantisedLayer
 
@@ -71,15 +72,27 @@ def _logic(
 
 
 def _block(circuit: Circuit, words: list[int], width: int, step: str) -> str:
-    """Weights from block RAM, whose output is registered."""
-    circuit.roms.append((len(words), width))
+    """Weights from block RAM, whose output is registered.
+
+    Synthesis takes bits out of a memory that are the same in all its words (pass ``opt_mem`` of
+    yosys), as about half the bits of two words are: they are constants of the circuit then.
+    """
+    always, never = words[0], ~words[0]
+    for word in words:
+        always, never = always & word, never & ~word
+    constants = {
+        i: ONE if always >> i & 1 else ZERO for i in range(width) if (always | never) >> i & 1
+    }
+    circuit.roms.append((len(words), width - len(constants)))
     memory = circuit.name("rom")
     mark = '(* ram_style = "block" *)'
     circuit.write(f"{mark} reg [{width - 1}:0] {memory} [0:{len(words) - 1}];")
     circuit.write("initial begin")
     circuit.write(*[f"  {memory}[{i}] = {width}'h{word:x};" for i, word in enumerate(words)])
     circuit.write("end")
-    return circuit.register(width, f"$ <= {memory}[{step}];", "w", count=False)
+    name = circuit.register(width, f"$ <= {memory}[{step}];", "w", count=False)
+    circuit.equate(tuple(f"{name}[{i}]" for i in constants), tuple(constants.values()))
+    return name
 
 
 def _ring(circuit: Circuit, words: list[int], width: int, busy: str) -> str:

@@ -44,8 +44,13 @@ _PRIOR_NS: Final = {
 }
 """Delays to begin with: cells as nextpnr's reports of critical paths show them (a LUT 0.4 ns of
 an HX8K and 0.24 ns of an ECP5, a product 3.9 ns), each with a wire of 0.9 ns."""
-_PRIOR_LUTS: Final = {"rom_selects": 0.5}
-"""LUTs of a part to begin with where it is not one: an ECP5 has multiplexers behind its LUTs."""
+_PRIOR_LUTS: Final = {
+    "ice40": {"rom_selects": 0.5, "odd_chains": 0.0, "wide_luts": 0.0},
+    "ecp5": {"rom_selects": 0.5, "inverted_bits": 0.0, "chosen_luts": 0.0},
+}
+"""LUTs of a part to begin with where it is not one, by yosys' maps of the families: an ECP5 has
+multiplexers behind its LUTs, and carry chains of pairs of bits that invert by themselves; an iCE40
+has neither."""
 _PRIOR_WEIGHT: Final = {"luts": 0.3, "delays": 20.0}
 """Weight of the first guess, relative to that of the mean of all rows."""
 _BOUNDS: Final = (0.6, 1.7)
@@ -95,7 +100,7 @@ def examples() -> list[Example]:
 def fitted(some: Sequence[Example]) -> Coefficients:
     """The coefficients that fit examples best, near the first guess."""
     families = {name: [e for e in some if e.device.family == name] for name in ("ice40", "ecp5")}
-    luts = {name: _fit_luts(chosen) for name, chosen in families.items()}
+    luts = {name: _fit_luts(name, chosen) for name, chosen in families.items()}
     delays, spreads = {}, {}
     for grade, prior in _PRIOR_NS.items():
         chosen = [e for e in some if speed_grade(e.device) == grade and e.clocks_mhz]
@@ -109,10 +114,10 @@ def fitted(some: Sequence[Example]) -> Coefficients:
     return Coefficients(luts, delays, spreads)
 
 
-def _fit_luts(some: Sequence[Example]) -> Floats:
+def _fit_luts(family: str, some: Sequence[Example]) -> Floats:
     counts = np.array([e.row["lut_count"] for e in some], dtype=float)
     parts = np.array([lut_parts(e.made) for e in some])
-    prior = np.array([_PRIOR_LUTS.get(name, 1.0) for name in LUT_PARTS])
+    prior = np.array([_PRIOR_LUTS[family].get(name, 1.0) for name in LUT_PARTS])
     return _near(parts / counts[:, None], np.ones(len(counts)), prior, "luts")
 
 

@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.fpga.hardware.circuit import PATH_PARTS
 from archgym.envs.fpga.hardware.device import Device
+from archgym.envs.fpga.hardware.path import PATH_PARTS
 from archgym.envs.fpga.hardware.top import Built
 
 __all__ = [
@@ -40,6 +40,10 @@ LUT_PARTS: Final = (
     "adder_bits",
     "constant_bits",
     "short_bits",
+    "tiny_bits",
+    "wide_luts",
+    "chosen_luts",
+    "odd_chains",
     "inverted_bits",
     "and_bits",
     "mux_bits",
@@ -50,8 +54,9 @@ LUT_PARTS: Final = (
     "counter_bits",
     "compare_bits",
 )
-"""Parts of a circuit that take LUTs: bits of carry chains and of sums of few bits, bits inverted
-for a subtraction, bits of products and multiplexers, and so on."""
+"""Parts of a circuit that take LUTs: bits of carry chains and of sums of few bits, what functions
+of more than four inputs take more than one, small memories that such a function replaces, chains
+with an odd bit, bits inverted for a subtraction, bits of products and multiplexers, and so on."""
 DELAY_PARTS: Final = ("start", "doublings", *PATH_PARTS)
 """Parts of the delay of a path: its two registers, doublings of the number of LUTs and
 flip-flops, and the path itself."""
