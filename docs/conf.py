@@ -13,6 +13,8 @@ exclude_patterns = ["agreement"]
 html_theme = "furo"
 html_title = f"archgym {release}"
 html_show_sourcelink = False
+html_static_path = ["pictures/site.css"]
+html_css_files = ["site.css"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

@@ -84,7 +84,7 @@ _OF_ENVIRONMENTS = {
 
 
 class Commands(TyperGroup):
-    """A group whose error messages name the value that is not allowed; those of typer do not.
+    """A group whose error messages name the value that is not allowed, and say what is missing.
 
     Paragraphs of its help are as wide as the terminal, not broken as in the source.
     """
@@ -94,7 +94,7 @@ class Commands(TyperGroup):
         _unwrap(self)
 
     def invoke(self, ctx: Any) -> Any:
-        """As typer does, with the value in the message."""
+        """As typer does, with the value, or the help of what is missing, in the message."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
@@ -103,6 +103,8 @@ class Commands(TyperGroup):
                 first = find()[0]
                 text = str(first["msg"]).removeprefix("Value error, ")
                 error.message = text.replace("Input", repr(first["input"]), 1)
+            elif hasattr(error, "param_type") and not error.message:  # a missing parameter
+                error.message = getattr(error.param, "help", None) or ""
             raise
 
 

@@ -58,7 +58,8 @@ EnvironmentName = Annotated[
 Named = Annotated[
     str,
     typer.Argument(
-        metavar="ENV|AGENT", help="A registered name, module:Class, or an environment's YAML file."
+        metavar="ENV|AGENT",
+        help="A name that archgym list prints, module:Class, or an environment's YAML file.",
     ),
 ]
 Workload = Annotated[str | None, typer.Option(help="A name, a path, or a YAML mapping.")]

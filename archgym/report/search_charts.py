@@ -180,7 +180,7 @@ def reaching(problem: Problem, points: int) -> Iterator[Chart]:
     yield Chart(
         key="reaching",
         kind="lines",
-        title=f"Probability to come within {WITHIN:.0%} of {target}",
+        title=f"Trials within {WITHIN:.0%} of {target}",
         x=_budget_axis(problem),
         y=Axis("share of trials", percent=True, low=0.0, high=1.02),
         series=series,

@@ -73,6 +73,13 @@ def test_without_arguments_it_says_what_to_do_next(call: Any) -> None:
     assert "archgym run quickstart" in shown
 
 
+def test_a_missing_argument_is_explained(call: Any) -> None:
+    done = call("show")
+    assert done.code == 2
+    assert "Missing argument" in done.err
+    assert "archgym list" in done.err
+
+
 def test_version(call: Any) -> None:
     assert call("--version").out == f"archgym {archgym.__version__}\n"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any, Final, TypeVar
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.reading import plain_yaml
 
-__all__ = ["LARGEST", "Entry", "catalogue", "field", "is_number", "read_entry"]
+__all__ = ["LARGEST", "Entry", "catalogue", "field", "is_number", "read_entry", "spelled_out"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +51,32 @@ def catalogue(file: str) -> dict[str, dict[str, Any]]:
     text = resources.files("archgym.envs.llm.data").joinpath(file).read_text("utf-8")
     found: dict[str, dict[str, Any]] = plain_yaml.parse(text)
     return found
+
+
+def spelled_out(
+    kind: str, spec: Any, shipped: Mapping[str, Mapping[str, Any]], keys: Sequence[str] = ()
+) -> tuple[str, Mapping[str, Any]]:
+    """The name and the mapping of what is given by name or as a mapping, which has no name.
+
+    Args:
+        kind: for messages, such as ``workload``.
+        spec: what is given.
+        shipped: mappings by name.
+        keys: that a mapping must have, for the message.
+
+    Raises:
+        UnknownNameError, InvalidValueError: naming what is allowed.
+    """
+    if isinstance(spec, str):
+        if spec not in shipped:
+            raise UnknownNameError(kind, spec, shipped)
+        return spec, shipped[spec]
+    if not isinstance(spec, Mapping):
+        having = f" with {', '.join(keys)}" if keys else ""
+        raise InvalidValueError(
+            f"{kind} is {spec!r:.80}; it must be a name ({', '.join(shipped)}) or a mapping{having}"
+        )
+    return "", spec
 
 
 def read_entry(cls: type[Read], spec: Any, file: str, kind: str) -> Read:

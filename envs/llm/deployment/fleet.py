@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from archgym.envs.llm.data.cluster import Cluster, cluster_names, load_cluster
-from archgym.envs.llm.data.fields import LARGEST, is_number
+from archgym.envs.llm.data.fields import LARGEST, is_number, spelled_out
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["FLEETS", "Fleet", "Group", "load_fleet"]
@@ -116,15 +116,7 @@ def load_fleet(spec: str | Mapping[str, Any]) -> Fleet:
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.
     """
-    if isinstance(spec, str):
-        if spec not in FLEETS:
-            raise UnknownNameError("fleet", spec, FLEETS)
-        return _read(spec, FLEETS[spec])
-    if not isinstance(spec, Mapping):
-        raise InvalidValueError(
-            f"fleet is {spec!r:.80}; it must be a name ({', '.join(FLEETS)}) or a mapping"
-        )
-    return _read("", spec)
+    return _read(*spelled_out("fleet", spec, FLEETS))
 
 
 def _read(name: str, spec: Mapping[str, Any]) -> Fleet:

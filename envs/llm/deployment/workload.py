@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from archgym.envs.llm.data.fields import spelled_out
 from archgym.envs.llm.data.model import LATENT, Model, load_model, model_names
 from archgym.envs.llm.data.stack import load_stack
 from archgym.envs.llm.deployment.fleet import FLEETS, Fleet, load_fleet
@@ -172,16 +173,8 @@ def load_workload(spec: WorkloadSpec) -> Workload:
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.
     """
-    label = ""
-    if isinstance(spec, str):
-        if spec not in WORKLOADS:
-            raise UnknownNameError("workload", spec, WORKLOADS)
-        label, spec = spec, WORKLOADS[spec][1]
-    if not isinstance(spec, Mapping):
-        raise InvalidValueError(
-            f"workload is {spec!r:.80}; it must be a name ({', '.join(WORKLOADS)}) or a mapping "
-            f"with {', '.join(_KEYS)}"
-        )
+    shipped = {name: mapping for name, (_, mapping) in WORKLOADS.items()}
+    label, spec = spelled_out("workload", spec, shipped, _KEYS)
     allowed = (*_KEYS, "engine", *_FIGURES)
     for key in spec:
         if key not in allowed:

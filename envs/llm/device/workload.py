@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from archgym.envs.llm.data.fields import spelled_out
 from archgym.envs.llm.device.data.records import (
     Software,
     Technology,
@@ -159,16 +160,9 @@ def load_workload(spec: WorkloadSpec) -> Workload:
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.
     """
-    label = "custom"
-    if isinstance(spec, str):
-        if spec not in WORKLOADS:
-            raise UnknownNameError("workload", spec, WORKLOADS)
-        label, spec = spec, WORKLOADS[spec][1]
-    if not isinstance(spec, Mapping):
-        raise InvalidValueError(
-            f"workload is {spec!r:.80}; it must be a name ({', '.join(WORKLOADS)}) or a mapping"
-        )
-    values = dict(spec)
+    shipped = {name: mapping for name, (_, mapping) in WORKLOADS.items()}
+    label, spec = spelled_out("workload", spec, shipped)
+    label, values = label or "custom", dict(spec)
     base = values.pop("base", None)
     if base is not None:
         if not isinstance(base, str) or base not in WORKLOADS:

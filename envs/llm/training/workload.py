@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.llm.data.cluster import Cluster, cluster_names, load_cluster
-from archgym.envs.llm.data.fields import LARGEST, Entry
+from archgym.envs.llm.data.fields import LARGEST, Entry, spelled_out
 from archgym.envs.llm.data.links import read_links
 from archgym.envs.llm.data.model import LATENT, Model, load_model, model_names
 from archgym.envs.llm.data.stack import Stack, load_stack, stack_names
@@ -146,16 +146,8 @@ def load_workload(spec: WorkloadSpec) -> Workload:
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.
     """
-    label = ""
-    if isinstance(spec, str):
-        if spec not in WORKLOADS:
-            raise UnknownNameError("workload", spec, WORKLOADS)
-        label, spec = spec, WORKLOADS[spec][1]
-    if not isinstance(spec, Mapping):
-        raise InvalidValueError(
-            f"workload is {spec!r:.80}; it must be a name ({', '.join(WORKLOADS)}) or a mapping "
-            f"with {', '.join(_KEYS)}"
-        )
+    shipped = {name: mapping for name, (_, mapping) in WORKLOADS.items()}
+    label, spec = spelled_out("workload", spec, shipped, _KEYS)
     for key in spec:
         if key not in _KEYS + _OPTIONAL:
             raise UnknownNameError("key", key, _KEYS + _OPTIONAL, "workload")
