@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.moves import Moves
 from archgym.agents.common.scores import costs
 from archgym.agents.common.targets import distance_from_limits, limit_targets
 from archgym.agents.gp.gaussian_process import GaussianProcess
@@ -24,6 +26,8 @@ _GOOD_SHARE = 0.6
 """Share of the best ones among the designs of a surrogate; the rest is drawn from the others."""
 _FAVOURITES = 100
 """Designs of each source among which the first ones are chosen."""
+_MAX_PARENTS, _CHILDREN = 3, 256
+"""Best designs of sources that are crossed, and how often each pair of them is."""
 _BROKEN = 10.0
 """Standard deviations of a goal that a limit counts that is expected to be broken by a factor e."""
 FAILING = -1
@@ -75,6 +79,7 @@ class Experience:
 
     def __init__(self, space: DesignSpace, history: History, rng: np.random.Generator) -> None:
         self._space, self._columns = space, Columns.of(space)
+        self._moves = Moves(space, rng)
         usable = [s for s in history if (s.outcomes.status == Status.OK).sum() >= _LEAST]
         usable = sorted(usable, key=lambda source: (not source.ordered, not source.same))[
             :_MOST_SOURCES
@@ -96,10 +101,13 @@ class Experience:
         return len(self._goals)
 
     def start(self, n: int) -> Designs:
-        """The designs of which all sources together expect most, and the best of each source.
+        """The best design of each source, then what combines these, then further good designs.
 
-        They take turns, unless a source has its own order, which counts alone. Of designs that
-        differ in a single parameter only the first one counts.
+        Where sources have different best designs, the new problem often takes one parameter from
+        one and another from another: what crosses their best designs comes in the order of what
+        all sources together expect. After these, designs of which all sources together expect
+        most take turns with the best of each source; of those that differ in a single parameter
+        only the first one counts. If a source has its own order, that counts alone.
 
         Args:
             n: how many at most.
@@ -108,16 +116,34 @@ class Experience:
             return Designs(self._space, self._space.designs(()).codes)
         of_sources = self.best[self._first]
         codes = np.unique(np.concatenate([best[:_FAVOURITES] for best in of_sources]), axis=0)
-        designs = Designs(self._space, codes)
-        expected = self.score(designs).argsort(kind="stable")
-        lists = of_sources if self.ordered else [codes[expected], *of_sources]
+        lists = of_sources if self.ordered else [self._sorted(codes), *of_sources]
         found = codes[:0]
+        if not self.ordered and len(of_sources) > 1:
+            tops = self._sorted(np.unique([best[0] for best in of_sources], axis=0))[:_MAX_PARENTS]
+            crossed = self._crossed(tops)
+            crossed = crossed[(crossed[:, None] != tops).any(axis=2).all(axis=1)]
+            found = np.concatenate([tops, crossed])[:n]
         for place in range(min(_FAVOURITES, max(map(len, lists)))):
             for one in lists:
                 row = one[place : place + 1]
                 if len(found) < n and ((found != row).sum(axis=1) > 1).all():
                     found = np.concatenate([found, row])
         return Designs(self._space, found)
+
+    def _sorted(self, codes: Ints) -> Ints:
+        """Designs in the order of what all sources together expect."""
+        expected = self.score(Designs(self._space, codes))
+        return np.asarray(codes[expected.argsort(kind="stable")])
+
+    def _crossed(self, parents: Ints) -> Ints:
+        """Legal designs between two parents, those of which sources expect most first."""
+        pairs = np.array(list(itertools.permutations(range(len(parents)), 2)), dtype=np.int64)
+        if not len(pairs):
+            return parents[:0]
+        first, second = np.repeat(pairs, _CHILDREN, axis=0).T
+        children = self._moves.crossover(parents[first], parents[second])
+        codes = np.unique(children.codes[self._space.legal(children)], axis=0)
+        return self._sorted(codes) if len(codes) else codes
 
     def score(self, designs: Designs) -> Floats:
         """What sources expect together, in standard deviations; smaller is better, shape (n,)."""

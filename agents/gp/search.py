@@ -78,9 +78,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     long, as long as one there promises to be better, so that what is found is refined too: one
     parameter is changed, or one is raised and another lowered, which is the way along a limit.
 
-    Given history, it starts with the designs of which earlier searches together expect most and
-    the best one of each, and its processes learn what these expectations leave, as far as
-    that makes the data likelier (:mod:`archgym.agents.gp.trended`).
+    Given history, it starts with the best design of each source and what crosses these, in the
+    order of what all sources together expect. Its processes learn what these expectations leave,
+    as far as that makes the data likelier (:mod:`archgym.agents.gp.trended`).
 
     With several goals each has its own processes, and the search takes what adds most to the
     volume that the front dominates (:func:`archgym.agents.gp.acquisition.front_gain`). Designs in
@@ -169,7 +169,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             if self._models.experience is None:
                 return history.start(0)
             experience = self._models.experience
-            own = 1 + len(experience) if not experience.ordered else _FROM_HISTORY
+            own = 2 * len(experience) if not experience.ordered else _FROM_HISTORY
             return experience.start(min(own, _FROM_HISTORY))
 
     def _next(self) -> Designs:

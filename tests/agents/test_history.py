@@ -80,6 +80,45 @@ def test_what_is_predicted_is_not_only_what_was_found() -> None:
     assert evaluations(Bowl(), "auto", history, 1) <= 20
 
 
+def proposed_first(agent: str, history: History, n: int) -> list[dict[str, object]]:
+    """The first designs that a search evaluates."""
+    env, seen = Bowl(), list[dict[str, object]]()
+    env.on_evaluated = lambda outcomes: seen.extend(dict(one) for one in outcomes.designs)
+    make_agent(agent, env.design_space, seed=1).search(env, n, history=history)
+    return seen[:n]
+
+
+def centred(centre: tuple[int, int, int, int]) -> HistorySource:
+    """A source that knows random designs and the best one of a bowl."""
+    before = Bowl(centre=centre)
+    best = before.design_space.designs(
+        [{**{f"x{i}": c for i, c in enumerate(centre)}, "kind": "b"}]
+    )
+    drawn = before.design_space.sample(80, np.random.default_rng(0))
+    return source(before.evaluate_batch(best.concatenate(drawn)), before, Bowl())
+
+
+@pytest.mark.parametrize("agent", ["auto", "gp"])
+def test_the_best_designs_of_sources_are_combined(agent: str) -> None:
+    """Each source is wrong in another coordinate, so two of three are right in each."""
+    centres = [(9, 5, 2, 7), (3, 0, 2, 7), (3, 5, 8, 7)]
+    first = proposed_first(agent, History(tuple(map(centred, centres))), 5)
+    found = [tuple(design[f"x{i}"] for i in range(4)) for design in first]
+    assert set(centres) <= set(found)
+    assert (3, 5, 2, 7) in found
+
+
+@pytest.mark.parametrize("agent", ["auto", "gp", "bayesian"])
+@pytest.mark.parametrize("n_sources", [1, 2, 6])
+def test_the_first_designs_are_distinct_and_legal(agent: str, n_sources: int) -> None:
+    centres = [(one, 5, 2, 9 - one) for one in range(n_sources)]
+    env, history = Bowl(), History(tuple(map(centred, centres)))
+    first = make_agent(agent, env.design_space, seed=1).recall(history)
+    assert 1 <= len(first) <= 5
+    assert len(set(first.keys())) == len(first)
+    assert env.design_space.legal(first).all()
+
+
 @pytest.mark.parametrize("spoil", ["shuffled", "reversed"])
 def test_misleading_history_does_not_hide_the_best_design(spoil: str) -> None:
     before = Bowl()
