@@ -105,7 +105,8 @@ def paragraph(text: str = "", style: str = "") -> None:
 def table(*columns: str, title: str = "") -> Table:
     """An empty table without frames; a column whose name starts with ``>`` has numbers.
 
-    Numbers are aligned on the right and not broken into lines.
+    Numbers are aligned on the right. In a narrow terminal neither they nor the first column are
+    broken into lines, unless there is nothing else to break: then the first column is.
     """
     from rich import box
     from rich.table import Table
@@ -118,12 +119,13 @@ def table(*columns: str, title: str = "") -> Table:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
+    texts = sum(not name.startswith(">") for name in columns)
     for position, name in enumerate(columns):
         made.add_column(
             name.removeprefix(">"),
             justify="right" if name.startswith(">") else "left",
             overflow="fold",
-            no_wrap=position == 0 or name.startswith(">"),
+            no_wrap=name.startswith(">") or (position == 0 and texts > 1),
             min_width=max(map(len, name.removeprefix(">").split()), default=0),
         )
     return made

@@ -183,7 +183,6 @@ def _show_skipped(title: str, rows: Iterable[Skipped]) -> None:
 def _statistics(validation: Validation, names: tuple[str, ...]) -> Table:
     """A table of the statistics: for each metric its cases, their median and the worst."""
     made = table("metric, case", ">spread", *(f">{_COLUMNS[name][0]}" for name in names))
-    made.columns[0].no_wrap = False  # In a narrow terminal a case is broken, not the numbers.
     for summary in validation.summaries:
         made.add_row(summary.metric, style="bold")
         for one in (a for a in validation.agreements if a.metric == summary.metric):
