@@ -13,9 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
 from archgym.errors import InvalidValueError
 
 _FINEST = 1_000_000
@@ -99,17 +96,3 @@ def cost_units(fidelities: Sequence[Fidelity]) -> list[int]:
     costs = [Fraction(one.cost).limit_denominator(_FINEST) for one in fidelities]
     unit = math.lcm(*(cost.denominator for cost in costs))
     return [int(cost * unit) for cost in costs]
-
-
-def spendings(
-    fidelities: Sequence[Fidelity], simulated: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Budget spent after each simulation, shape (n,).
-
-    Args:
-        fidelities: of the environment.
-        simulated: fidelity of each simulation, in order, shape (n,).
-    """
-    units = np.array(cost_units(fidelities), dtype=np.float64)
-    levels = np.searchsorted([one.value for one in fidelities], simulated)
-    return np.asarray(np.cumsum(units[levels]) / units[-1])

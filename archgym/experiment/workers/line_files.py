@@ -99,15 +99,6 @@ def append_line(path: Path, line: Mapping[str, Any], *, durable: bool = False) -
         os.close(file)
 
 
-def end_partial_line(path: Path) -> None:
-    """Ends a line that its writer, which is dead, may have left half written."""
-    file = os.open(path, _APPEND)
-    try:
-        os.write(file, b"\n")
-    finally:
-        os.close(file)
-
-
 def beat(path: Path) -> None:
     """Shows that the writer of a file is alive: its time changes, by the file system's clock.
 

@@ -33,7 +33,6 @@ from archgym.envs.accelerator.kernel.vectors import (
     CODES,
     FOUND,
     HARDWARE,
-    LEVELS,
     OBJECTIVES,
 )
 from archgym.envs.accelerator.workload.layer import LayerTable
@@ -108,10 +107,6 @@ class Costs:
         for column in values.values():
             column[missing] = np.nan
         return values
-
-    def breakdown(self, design: int) -> dict[str, float]:
-        """Energy of the network by level, pJ, from the multipliers outwards."""
-        return {level: float(self.total(f"{level}_pj")[design]) for level in LEVELS}
 
     def unmapped(self, design: int) -> list[str]:
         """Names of the layers that a design cannot hold."""

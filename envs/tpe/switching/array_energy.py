@@ -162,13 +162,6 @@ class EnergyModel:
         """Leakage of cells of some area, mW."""
         return areas_um2 * self._energies.leakage_nw_per_um2 / 1e6
 
-    def mean_work_energy_fj(self, array: Array) -> float:
-        """Energy of the data path of one PE in a cycle in which it works, workload's mean, fJ."""
-        cycles = sum(macs * cycles_per_mac(array.pe, a) for (a, _), macs in self._macs.items())
-        stationary = array.kind == "systolic_ws"
-        work = self._work_of(array.pe, stationary, array.accumulation_length)
-        return work / cycles if cycles else 0.0
-
     def _datapath_fj(self, pe: PE, stationary: bool, length: int) -> float:
         """Energy of all PEs' data paths over the workload, fJ."""
         return sum(
