@@ -29,6 +29,7 @@ __all__ = [
     "TRANSLATION",
     "WRITEBACK",
     "Caches",
+    "leading_sets",
     "make_caches",
 ]
 
@@ -125,6 +126,11 @@ Caches = Any
 """A record of :data:`CACHES`."""
 
 
+def leading_sets(sets: int) -> int:
+    """With set duelling, one set in so many leads for a policy."""
+    return max(2, min(sets, sets // _LEADER_SETS))
+
+
 def make_caches(config: HierarchyConfig) -> Caches:
     """An empty hierarchy."""
     caches = np.zeros(1, CACHES).view(np.recarray)[0]
@@ -133,7 +139,6 @@ def make_caches(config: HierarchyConfig) -> Caches:
     for number, level in enumerate(config.levels):
         if level is None:
             continue
-        leaders = max(2, min(level.sets, level.sets // _LEADER_SETS))
         shape[number] = (
             first,
             level.sets - 1,
@@ -143,7 +148,7 @@ def make_caches(config: HierarchyConfig) -> Caches:
             INCLUSIONS.index(level.inclusion),
             level.refreshing,
             (2, 2, 3, MEMORY)[number],
-            leaders,
+            leading_sets(level.sets),
         )
         first += level.sets * level.ways
     if config.levels[2] is None:
