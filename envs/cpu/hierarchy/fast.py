@@ -1,9 +1,10 @@
-"""Hierarchies whose first levels do not depend on the lower ones, simulated level by level.
+"""Hierarchies without prefetchers, simulated level by level where that is possible.
 
 If no level is inclusive, and none is exclusive of a first level, then what a first-level cache
 holds depends on its own size and policy only. Its misses and write-backs are found once for each of
-its settings, from filtered references; the second and the last level see those only. The counts
-are those of :mod:`archgym.envs.cpu.hierarchy.run`, reference by reference.
+its settings, from filtered references; the second and the last level see those only. Other
+hierarchies are simulated as a whole, from filtered references too. The counts are those of
+:mod:`archgym.envs.cpu.hierarchy.run`, reference by reference.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from numpy.typing import NDArray
 
 from archgym.envs.cpu.hierarchy.access import below, evict
 from archgym.envs.cpu.hierarchy.compiled import entry
-from archgym.envs.cpu.hierarchy.config import ALL_KINDS, HierarchyConfig
-from archgym.envs.cpu.hierarchy.filtering import Filters
+from archgym.envs.cpu.hierarchy.config import ALL_KINDS, CacheLevel, HierarchyConfig
+from archgym.envs.cpu.hierarchy.dependent import run_filtered
+from archgym.envs.cpu.hierarchy.filtering import MAX_FILTER_CLASSES, Filtered, Filters
 from archgym.envs.cpu.hierarchy.layout import EVENTS, FETCH, SHIFT, WRITEBACKS, make_caches
 from archgym.envs.cpu.hierarchy.one_level import Passed, merged, through
 from archgym.envs.cpu.hierarchy.references import References
 
-__all__ = ["Counts", "LevelByLevel", "is_independent"]
+__all__ = ["Counts", "LevelByLevel"]
 
 _USES: Final = {"lru": 1, "random": 1, "srrip": 2, "drrip": 2, "ship": 0}
 _KEPT_BYTES: Final = 512 << 20
 
 
-def is_independent(config: HierarchyConfig) -> bool:
+def _is_independent(config: HierarchyConfig) -> bool:
     """Whether the contents of the first levels depend on nothing below them."""
     lower = [level for level in (config.l2, config.llc) if level is not None]
     if any(level.inclusion == "inclusive" for level in lower):
@@ -66,7 +68,9 @@ class LevelByLevel:
         self._size = 0
 
     def run(self, config: HierarchyConfig) -> Counts:
-        """The counts of a hierarchy for which :func:`is_independent` holds."""
+        """The counts of a hierarchy without prefetchers."""
+        if not _is_independent(config):
+            return self._dependent(config)
         above = [self.first_level(config, number) for number in (0, 1)]
         owner, request = merged(*above)
         if _is_separable(config):
@@ -96,14 +100,36 @@ class LevelByLevel:
         if found is not None:
             self._passed.move_to_end(key)
             return found
-        shift = level.line_bytes.bit_length() - 1
-        uses = _USES[level.replacement] if level.refreshing == ALL_KINDS else 0
-        asked = self._filters.filtered(data=number == 1, shift=shift, sets=level.sets, uses=uses)
+        asked = self._filtered(level, data=number == 1)
         found = through(level, number, config.seed, self.references, asked.owner, asked.request)
-        looked_up = self._filters.looked_up(data=number == 1, shift=shift)
-        found.counts[:, 0] = looked_up - found.counts[:, 1]
+        found.counts[:, 0] = self._looked_up(level, data=number == 1) - found.counts[:, 1]
         self._keep(key, found)
         return found
+
+    def _dependent(self, config: HierarchyConfig) -> Counts:
+        """The counts of a hierarchy whose first levels depend on what is below them."""
+        caches = make_caches(config)
+        above = (config.l1i, config.l1d)
+        run_filtered(
+            caches,
+            self.references,
+            (self._filtered(config.l1i, data=False), self._filtered(config.l1d, data=True)),
+            (_classes(config.l1i), _classes(config.l1d)),
+            (_uses(config.l1i), _uses(config.l1d)),
+        )
+        for number, level in enumerate(above):
+            missed = caches.counts[number, :, 1]
+            caches.counts[number, :, 0] = self._looked_up(level, data=number == 1) - missed
+        return Counts(caches.counts, caches.events)
+
+    def _filtered(self, level: CacheLevel, *, data: bool) -> Filtered:
+        shift = level.line_bytes.bit_length() - 1
+        return self._filters.filtered(
+            data=data, shift=shift, classes=_classes(level), uses=_uses(level)
+        )
+
+    def _looked_up(self, level: CacheLevel, *, data: bool) -> NDArray[np.int64]:
+        return self._filters.looked_up(data=data, shift=level.line_bytes.bit_length() - 1)
 
     def _keep(self, key: tuple[Any, ...], found: Passed) -> None:
         self._passed[key] = found
@@ -111,6 +137,16 @@ class LevelByLevel:
         while self._size > self._kept_bytes and len(self._passed) > 1:
             _, dropped = self._passed.popitem(last=False)
             self._size -= 12 * len(dropped.owner)
+
+
+def _uses(level: CacheLevel) -> int:
+    """How many uses in a row of a line may change something."""
+    return _USES[level.replacement] if level.refreshing == ALL_KINDS else 0
+
+
+def _classes(level: CacheLevel) -> int:
+    """Classes of addresses of its filter."""
+    return min(level.sets, MAX_FILTER_CLASSES)
 
 
 def _is_separable(config: HierarchyConfig) -> bool:

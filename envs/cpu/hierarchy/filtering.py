@@ -24,9 +24,9 @@ from archgym.envs.cpu.hierarchy.compiled import entry, inlined
 from archgym.envs.cpu.hierarchy.layout import FETCH, STORE
 from archgym.envs.cpu.hierarchy.references import References
 
-__all__ = ["Filtered", "Filters"]
+__all__ = ["MAX_FILTER_CLASSES", "Filtered", "Filters"]
 
-MAX_FILTER_SETS: Final = 64
+MAX_FILTER_CLASSES: Final = 64
 _BASE_SHIFT: Final = 5
 _BASE_BITS: Final = (7, 10)
 """Bits of an address that every filter of the space ``caches`` has: its lines have at most 128
@@ -42,10 +42,17 @@ class Filtered:
         request: byte address of the line, shape (n,).
         owner: number of the reference in :class:`References`, ascending, shape (n,). A reference
             that straddles lines may have one request for each of them.
+        run: number of the run of each request, shape (n,): the uses in a row of its line, dropped
+            ones included; -1 where nothing is dropped.
+        last: latest reference of each run, shape (runs,).
+        last_store: latest store of each run, -1 if there is none, shape (runs,).
     """
 
     request: NDArray[np.int64]
     owner: NDArray[np.int32]
+    run: NDArray[np.int32]
+    last: NDArray[np.int32]
+    last_store: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.request)
@@ -91,17 +98,17 @@ class Filters:
         self._made: dict[_Filter, Filtered] = {}
         self._looked_up: dict[int, NDArray[np.int64]] = {}
 
-    def filtered(self, *, data: bool, shift: int, sets: int, uses: int) -> Filtered:
+    def filtered(self, *, data: bool, shift: int, classes: int, uses: int) -> Filtered:
         """The references of the first-level cache of data, or that of instructions.
 
         Args:
             data: whether those of data, and not the fetches of instructions.
             shift: log2 of the bytes of a line.
-            sets: of the cache.
+            classes: of addresses, a power of two, not more than the cache has sets.
             uses: how many uses in a row of a line are kept: 1 for least recently used, 2 for
                 re-reference interval prediction; 0 keeps all.
         """
-        high = shift + min(sets, MAX_FILTER_SETS).bit_length() - 1
+        high = shift + classes.bit_length() - 1
         wanted = _Filter(data, shift, shift, high if uses else shift, uses)
         if wanted not in self._made:
             self._made[wanted] = self._make(wanted)
@@ -139,40 +146,50 @@ class Filters:
                 max(wanted.uses, _BASE_USES),
             )
             source = self._made[base] = self._from_references(base)
-        request = np.empty(len(source), np.int64)
-        owner = np.empty(len(source), np.int32)
-        count = _refilter(
+        room = _room(len(source))
+        count, runs = _refilter(
             self._references.kind,
             source.request,
             source.owner,
+            source.run,
+            source.last,
+            source.last_store,
             *_arguments(wanted),
-            request,
-            owner,
+            *room,
         )
-        return Filtered(request[:count].copy(), owner[:count].copy())
+        return _cut(room, count, runs)
 
     def _from_references(self, wanted: _Filter) -> Filtered:
         columns = self._references
-        room = int(self.looked_up(data=wanted.data, shift=wanted.shift).sum())
-        request = np.empty(room, np.int64)
-        owner = np.empty(room, np.int32)
-        count = _filter(
+        room = _room(int(self.looked_up(data=wanted.data, shift=wanted.shift).sum()))
+        count, runs = _filter(
             columns.kind,
             columns.address,
             columns.size,
             wanted.data,
             *_arguments(wanted),
-            request,
-            owner,
+            *room,
         )
-        return Filtered(request[:count].copy(), owner[:count].copy())
+        return _cut(room, count, runs)
+
+
+def _room(most: int) -> tuple[NDArray[Any], ...]:
+    """Room for the columns of filtered references."""
+    kinds = (np.int64, np.int32, np.int32, np.int32, np.int32)
+    return tuple(np.empty(most, kind) for kind in kinds)
+
+
+def _cut(room: tuple[NDArray[Any], ...], count: int, runs: int) -> Filtered:
+    lengths = (count, count, count, runs, runs)
+    return Filtered(*(column[:n].copy() for column, n in zip(room, lengths, strict=True)))
 
 
 def _arguments(wanted: _Filter) -> tuple[Any, ...]:
     """What compiled code takes of a filter, with the latest line and its uses by class."""
     classes = 1 << (wanted.high - wanted.low)
     held = np.full(classes, -1, np.int64)
-    return wanted.shift, wanted.low, wanted.uses, held, np.zeros(classes, np.int64)
+    used, run = np.zeros(classes, np.int64), np.full(classes, -1, np.int64)
+    return wanted.shift, wanted.low, wanted.uses, held, used, run
 
 
 @inlined
@@ -204,24 +221,38 @@ def _filter(sources: int) -> Any:
         uses: Any,
         held: Any,
         used: Any,
+        current: Any,
         request: Any,
         owner: Any,
+        run: Any,
+        last: Any,
+        last_store: Any,
     ) -> Any:
         _ = sources
-        count = 0
+        count, runs = 0, 0
         mask = len(held) - 1
         for i in range(len(kind)):
             if (kind[i] == FETCH) == data:
                 continue
             stores = 1 if kind[i] == STORE else 0
-            first, last = address[i] >> shift, (address[i] + size[i] - 1) >> shift
-            for line in range(first, last + 1):
+            first, end = address[i] >> shift, (address[i] + size[i] - 1) >> shift
+            for line in range(first, end + 1):
                 at = line << shift
-                if uses == 0 or _changes(line, (at >> low) & mask, stores, uses, held, used):
+                place = (at >> low) & mask
+                if uses > 0 and held[place] != line:
+                    current[place] = runs
+                    last_store[runs] = -1
+                    runs += 1
+                if uses > 0:
+                    last[current[place]] = i
+                    if stores == 1:
+                        last_store[current[place]] = i
+                if uses == 0 or _changes(line, place, stores, uses, held, used):
                     request[count] = at
                     owner[count] = i
+                    run[count] = current[place]
                     count += 1
-        return count
+        return count, runs
 
     return filter_references
 
@@ -232,30 +263,46 @@ def _refilter(sources: int) -> Any:
         kind: Any,
         given: Any,
         given_owner: Any,
+        given_run: Any,
+        given_last: Any,
+        given_store: Any,
         shift: Any,
         low: Any,
         uses: Any,
         held: Any,
         used: Any,
+        current: Any,
         request: Any,
         owner: Any,
+        run: Any,
+        last: Any,
+        last_store: Any,
     ) -> Any:
         _ = sources
-        count = 0
+        count, runs = 0, 0
         mask = len(held) - 1
         number, line = -1, -1
         for i in range(len(given)):
             before, line_before = number, line
             number, line = given_owner[i], given[i] >> shift
+            at = line << shift
+            place = (at >> low) & mask
+            if held[place] != line:
+                current[place] = runs
+                last[runs], last_store[runs] = -1, -1
+                runs += 1
+            one, part = current[place], given_run[i]
+            last[one] = max(last[one], given_last[part])
+            last_store[one] = max(last_store[one], given_store[part])
             if number == before and line == line_before:
                 continue  # two short lines of one reference in one longer line
-            at = line << shift
             stores = 1 if kind[number] == STORE else 0
-            if _changes(line, (at >> low) & mask, stores, uses, held, used):
+            if _changes(line, place, stores, uses, held, used):
                 request[count] = at
                 owner[count] = number
+                run[count] = one
                 count += 1
-        return count
+        return count, runs
 
     return filter_requests
 

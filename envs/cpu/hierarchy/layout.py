@@ -87,6 +87,7 @@ SELECTOR_MAX: Final = 1023
 BIMODAL_PERIOD: Final = 32
 _LEADER_SETS: Final = 32  # a policy, of each level
 _OUT: Final = 64
+_TAKEN: Final = 256
 MAX_LEFT: Final = 64
 
 _WORD: Final = np.int64
@@ -103,6 +104,9 @@ CACHES: Final = np.dtype(
         # What the latest access sent to memory: out[0] requests, then for each of them the byte
         # address, as -1 - address for a write.
         ("out", _WORD, _OUT),
+        # What an inclusive level has taken away from the first levels since taken[0] was set to 0:
+        # taken[0] lines, then each of them as twice its number, and 1 more if it was data.
+        ("taken", _WORD, _TAKEN),
         # The latest lines that new ones have displaced from each level, a ring; and how many have.
         ("left", _WORD, (len(LEVELS), MAX_LEFT)),
         ("lefts", _WORD, len(LEVELS)),
