@@ -17,7 +17,7 @@ from archgym.envs.cpu.core_space import CORE_METRICS
 from archgym.envs.cpu.cost.sram import SOURCE
 from archgym.envs.cpu.hierarchy.cachegrind import Cachegrind
 from archgym.envs.cpu.hierarchy.config import HierarchyConfig
-from archgym.envs.cpu.hierarchy.fast import LevelByLevel, is_independent
+from archgym.envs.cpu.hierarchy.fast import LevelByLevel
 from archgym.envs.cpu.hierarchy.layout import make_caches
 from archgym.envs.cpu.hierarchy.prefetchers import make_prefetchers
 from archgym.envs.cpu.hierarchy.run import run_references
@@ -204,8 +204,9 @@ class CPUEnvironment(Environment):
         if self.counting == "champsim":
             config = as_champsim(config)
         model, walks = self._model(number, translation_of(design), fidelity)
-        if is_independent(config) and all(one.kind == "none" for one in prefetchers):
-            caches = model.run(config)
+        if all(one.kind == "none" for one in prefetchers):
+            counted = model.run(config)
+            counts, events = counted.counts, counted.events
         else:
             caches = make_caches(config)
             columns = model.references
@@ -220,10 +221,11 @@ class CPUEnvironment(Environment):
                 nothing,
                 nothing,
             )
+            counts, events = caches.counts, caches.events
         return metrics_of(
             config,
-            caches.counts,
-            caches.events,
+            counts,
+            events,
             instructions=model.references.instructions,
             walks=walks,
             memory_ns=self.memory_ns,

@@ -170,8 +170,20 @@ def _leave_above(caches: Any, level: Any, address: Any) -> Any:
             continue
         step = 1 << shape[upper, SHIFT]
         for part in range(address, end, step):
-            dirty |= remove(caches, upper, part >> shape[upper, SHIFT]) & DIRTY != 0
+            line = part >> shape[upper, SHIFT]
+            if upper < 2 and find(caches, upper, line) >= 0:
+                _take(caches, line << 1 | upper)
+            dirty |= remove(caches, upper, line) & DIRTY != 0
     return dirty
+
+
+@compiled
+def _take(caches: Any, line: Any) -> Any:
+    """Notes a line that leaves a first level with one of an inclusive level, if there is room."""
+    number = caches.taken[0] + 1
+    if number < len(caches.taken):
+        caches.taken[number] = line
+        caches.taken[0] = number
 
 
 @compiled

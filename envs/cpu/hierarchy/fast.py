@@ -1,15 +1,16 @@
-"""Hierarchies whose first levels do not depend on the lower ones, simulated level by level.
+"""Hierarchies without prefetchers, simulated level by level where that is possible.
 
 If no level is inclusive, and none is exclusive of a first level, then what a first-level cache
 holds depends on its own size and policy only. Its misses and write-backs are found once for each of
-its settings, from filtered references; the second and the last level see those only. The counts
-are those of :mod:`archgym.envs.cpu.hierarchy.run`, reference by reference.
+its settings, from filtered references; the second and the last level see those only. Other
+hierarchies are simulated as a whole, from filtered references too. The counts are those of
+:mod:`archgym.envs.cpu.hierarchy.run`, reference by reference.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,25 +19,19 @@ from numpy.typing import NDArray
 from archgym.envs.cpu.hierarchy.access import below, evict
 from archgym.envs.cpu.hierarchy.compiled import entry
 from archgym.envs.cpu.hierarchy.config import ALL_KINDS, CacheLevel, HierarchyConfig
-from archgym.envs.cpu.hierarchy.filtering import MAX_FILTER_SETS, Filtered, filtered
-from archgym.envs.cpu.hierarchy.layout import (
-    DIRTY,
-    SHIFT,
-    STORE,
-    WRITEBACKS,
-    Caches,
-    make_caches,
-)
+from archgym.envs.cpu.hierarchy.dependent import run_filtered
+from archgym.envs.cpu.hierarchy.filtering import MAX_FILTER_CLASSES, Filtered, Filters
+from archgym.envs.cpu.hierarchy.layout import EVENTS, FETCH, SHIFT, WRITEBACKS, make_caches
+from archgym.envs.cpu.hierarchy.one_level import Passed, merged, through
 from archgym.envs.cpu.hierarchy.references import References
-from archgym.envs.cpu.hierarchy.replacement import fill, find, touch
 
-__all__ = ["LevelByLevel", "Misses", "is_independent"]
+__all__ = ["Counts", "LevelByLevel"]
 
 _USES: Final = {"lru": 1, "random": 1, "srrip": 2, "drrip": 2, "ship": 0}
 _KEPT_BYTES: Final = 512 << 20
 
 
-def is_independent(config: HierarchyConfig) -> bool:
+def _is_independent(config: HierarchyConfig) -> bool:
     """Whether the contents of the first levels depend on nothing below them."""
     lower = [level for level in (config.l2, config.llc) if level is not None]
     if any(level.inclusion == "inclusive" for level in lower):
@@ -45,23 +40,16 @@ def is_independent(config: HierarchyConfig) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Misses:
-    """What leaves a first-level cache downwards, in order.
+class Counts:
+    """What a hierarchy counted, as :class:`archgym.envs.cpu.hierarchy.layout.Caches` has it.
 
     Attributes:
-        owner: number of the reference, shape (n,).
-        request: byte address of the line that is missing; ``-1 - address`` for a write-back,
-            shape (n,).
-        counts: look-ups by kind and outcome, shape (6, 2).
-        references: references by kind that missed with one of their lines, shape (6,).
-        writebacks: how many dirty lines left it.
+        counts: look-ups by level, kind and outcome, shape (4, 6, 2).
+        events: write-backs and prefetches by level, shape (4, 4).
     """
 
-    owner: NDArray[np.int32]
-    request: NDArray[np.int64]
     counts: NDArray[np.int64]
-    references: NDArray[np.int64]
-    writebacks: int
+    events: NDArray[np.int64]
 
 
 class LevelByLevel:
@@ -75,173 +63,114 @@ class LevelByLevel:
     def __init__(self, references: References, kept_bytes: int = _KEPT_BYTES) -> None:
         self.references = references
         self._kept_bytes = kept_bytes
-        self._filtered: dict[tuple[Any, ...], Filtered] = {}
-        self._misses: OrderedDict[tuple[Any, ...], Misses] = OrderedDict()
+        self._filters = Filters(references)
+        self._passed: OrderedDict[tuple[Any, ...], Passed] = OrderedDict()
         self._size = 0
 
-    def run(self, config: HierarchyConfig) -> Caches:
-        """The counts of a hierarchy for which :func:`is_independent` holds.
-
-        Returns:
-            The caches; the first levels' contents are left empty.
-        """
-        caches = make_caches(config)
+    def run(self, config: HierarchyConfig) -> Counts:
+        """The counts of a hierarchy without prefetchers."""
+        if not _is_independent(config):
+            return self._dependent(config)
         above = [self.first_level(config, number) for number in (0, 1)]
-        for number, misses in enumerate(above):
-            caches.counts[number] = misses.counts
-            caches.events[number, WRITEBACKS] = misses.writebacks
-        columns = self.references
-        _lower(
-            caches,
-            above[0].owner,
-            above[0].request,
-            above[1].owner,
-            above[1].request,
-            columns.kind,
-            columns.ip,
-        )
-        return caches
+        owner, request = merged(*above)
+        if _is_separable(config):
+            found = Counts(np.zeros((4, 6, 2), np.int64), np.zeros((4, EVENTS), np.int64))
+            for number in (2, 3):
+                level = config.levels[number]
+                if level is not None:
+                    passed = through(level, number, config.seed, self.references, owner, request)
+                    owner, request = passed.owner, passed.request
+                    found.counts[number] = passed.counts
+                    found.events[number, WRITEBACKS] = passed.writebacks
+        else:
+            caches = make_caches(config)
+            _lower(caches, owner, request, self.references.kind, self.references.ip)
+            found = Counts(caches.counts, caches.events)
+        for number, passed in enumerate(above):
+            found.counts[number] = passed.counts
+            found.events[number, WRITEBACKS] = passed.writebacks
+        return found
 
-    def first_level(self, config: HierarchyConfig, number: int) -> Misses:
+    def first_level(self, config: HierarchyConfig, number: int) -> Passed:
         """What leaves the first level of instructions (0) or data (1)."""
         level = config.levels[number]
         assert level is not None
         key = (number, level, config.seed if level.replacement == "random" else 0)
-        found = self._misses.get(key)
+        found = self._passed.get(key)
         if found is not None:
-            self._misses.move_to_end(key)
+            self._passed.move_to_end(key)
             return found
-        events = self._events(level, data=number == 1)
-        caches = make_caches(replace(_alone(level), seed=config.seed))
-        owner = np.empty(2 * len(events), np.int32)
-        request = np.empty(2 * len(events), np.int64)
-        missed = np.zeros(6, np.int64)
-        columns = self.references
-        count = _first(
-            caches,
-            number,
-            events.line,
-            events.owner,
-            events.follows,
-            columns.kind,
-            columns.ip,
-            owner,
-            request,
-            missed,
-        )
-        counts = caches.counts[number].copy()
-        counts[:, 0] = events.looked_up - counts[:, 1]
-        found = Misses(
-            owner[:count].copy(),
-            request[:count].copy(),
-            counts,
-            missed,
-            int(caches.events[number, WRITEBACKS]),
-        )
+        asked = self._filtered(level, data=number == 1)
+        found = through(level, number, config.seed, self.references, asked.owner, asked.request)
+        found.counts[:, 0] = self._looked_up(level, data=number == 1) - found.counts[:, 1]
         self._keep(key, found)
         return found
 
-    def _keep(self, key: tuple[Any, ...], found: Misses) -> None:
-        self._misses[key] = found
+    def _dependent(self, config: HierarchyConfig) -> Counts:
+        """The counts of a hierarchy whose first levels depend on what is below them."""
+        caches = make_caches(config)
+        above = (config.l1i, config.l1d)
+        run_filtered(
+            caches,
+            self.references,
+            (self._filtered(config.l1i, data=False), self._filtered(config.l1d, data=True)),
+            (_classes(config.l1i), _classes(config.l1d)),
+            (_uses(config.l1i), _uses(config.l1d)),
+        )
+        for number, level in enumerate(above):
+            missed = caches.counts[number, :, 1]
+            caches.counts[number, :, 0] = self._looked_up(level, data=number == 1) - missed
+        return Counts(caches.counts, caches.events)
+
+    def _filtered(self, level: CacheLevel, *, data: bool) -> Filtered:
+        shift = level.line_bytes.bit_length() - 1
+        return self._filters.filtered(
+            data=data, shift=shift, classes=_classes(level), uses=_uses(level)
+        )
+
+    def _looked_up(self, level: CacheLevel, *, data: bool) -> NDArray[np.int64]:
+        return self._filters.looked_up(data=data, shift=level.line_bytes.bit_length() - 1)
+
+    def _keep(self, key: tuple[Any, ...], found: Passed) -> None:
+        self._passed[key] = found
         self._size += 12 * len(found.owner)
-        while self._size > self._kept_bytes and len(self._misses) > 1:
-            _, dropped = self._misses.popitem(last=False)
+        while self._size > self._kept_bytes and len(self._passed) > 1:
+            _, dropped = self._passed.popitem(last=False)
             self._size -= 12 * len(dropped.owner)
 
-    def _events(self, level: CacheLevel, *, data: bool) -> Filtered:
-        uses = _USES[level.replacement] if level.refreshing == ALL_KINDS else 0
-        sets = min(level.sets, MAX_FILTER_SETS)
-        key = (data, level.line_bytes, sets, uses)
-        if key not in self._filtered:
-            self._filtered[key] = filtered(
-                self.references,
-                data=data,
-                shift=level.line_bytes.bit_length() - 1,
-                sets=sets,
-                uses=uses,
-            )
-        return self._filtered[key]
+
+def _uses(level: CacheLevel) -> int:
+    """How many uses in a row of a line may change something."""
+    return _USES[level.replacement] if level.refreshing == ALL_KINDS else 0
 
 
-def _alone(level: CacheLevel) -> HierarchyConfig:
-    """A hierarchy whose first levels are such caches; its last level is not used."""
-    return HierarchyConfig(level, level, None, CacheLevel(4096, 1, 4096))
+def _classes(level: CacheLevel) -> int:
+    """Classes of addresses of its filter."""
+    return min(level.sets, MAX_FILTER_CLASSES)
 
 
-@entry
-def _first(sources: int) -> Any:
-    def first_level(
-        caches: Any,
-        level: Any,
-        line: Any,
-        reference: Any,
-        follows: Any,
-        kind: Any,
-        ip: Any,
-        owner: Any,
-        request: Any,
-        missed: Any,
-    ) -> Any:
-        _ = sources
-        shift = caches.shape[level, SHIFT]
-        count = 0
-        counted = False
-        for i in range(len(line)):
-            number = reference[i]
-            what = kind[number]
-            if not follows[i]:
-                counted = False
-            at = find(caches, level, line[i])
-            mark = DIRTY if what == STORE else 0
-            if at >= 0:
-                touch(caches, level, at, what, mark)
-                continue
-            caches.counts[level, what, 1] += 1
-            if not counted:
-                missed[what] += 1
-                counted = True
-            owner[count] = number
-            request[count] = line[i] << shift
-            count += 1
-            victim, dirty = fill(caches, level, line[i], what, ip[number], mark)
-            if victim >= 0 and dirty:
-                caches.events[level, WRITEBACKS] += 1
-                owner[count] = number
-                request[count] = -1 - (victim << shift)
-                count += 1
-        return count
+def _is_separable(config: HierarchyConfig) -> bool:
+    """Whether the second level does not depend on the last one either.
 
-    return first_level
+    An exclusive level gives its dirty lines back. Of longer lines below, what is written back may
+    be only a part, which is not filled.
+    """
+    lines = {level.line_bytes for level in config.levels if level is not None}
+    return len(lines) == 1 and config.llc.inclusion == "non_inclusive"
 
 
 @entry
 def _lower(sources: int) -> Any:
-    def lower_levels(
-        caches: Any,
-        owner_i: Any,
-        request_i: Any,
-        owner_d: Any,
-        request_d: Any,
-        kind: Any,
-        ip: Any,
-    ) -> Any:
+    def lower_levels(caches: Any, owner: Any, request: Any, kind: Any, ip: Any) -> Any:
         _ = sources
-        i = 0
-        d = 0
-        shape = caches.shape
-        while i < len(owner_i) or d < len(owner_d):
-            if d == len(owner_d) or (i < len(owner_i) and owner_i[i] < owner_d[d]):
-                level, number, request = 0, owner_i[i], request_i[i]
-                i += 1
-            else:
-                level, number, request = 1, owner_d[d], request_d[d]
-                d += 1
+        for i in range(len(owner)):
+            number, what = owner[i], request[i]
+            level = 0 if kind[number] == FETCH else 1
             caches.out[0] = 0
-            if request >= 0:
-                below(caches, level, request, kind[number], ip[number])
+            if what >= 0:
+                below(caches, level, what, kind[number], ip[number])
             else:
-                evict(caches, level, (-1 - request) >> shape[level, SHIFT], True)
-                caches.events[level, WRITEBACKS] -= 1  # counted by the first level itself
+                evict(caches, level, (-1 - what) >> caches.shape[level, SHIFT], True)
         return 0
 
     return lower_levels

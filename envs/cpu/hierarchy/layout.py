@@ -29,6 +29,7 @@ __all__ = [
     "TRANSLATION",
     "WRITEBACK",
     "Caches",
+    "leading_sets",
     "make_caches",
 ]
 
@@ -86,6 +87,7 @@ SELECTOR_MAX: Final = 1023
 BIMODAL_PERIOD: Final = 32
 _LEADER_SETS: Final = 32  # a policy, of each level
 _OUT: Final = 64
+_TAKEN: Final = 256
 MAX_LEFT: Final = 64
 
 _WORD: Final = np.int64
@@ -102,6 +104,9 @@ CACHES: Final = np.dtype(
         # What the latest access sent to memory: out[0] requests, then for each of them the byte
         # address, as -1 - address for a write.
         ("out", _WORD, _OUT),
+        # What an inclusive level has taken away from the first levels since taken[0] was set to 0:
+        # taken[0] lines, then each of them as twice its number, and 1 more if it was data.
+        ("taken", _WORD, _TAKEN),
         # The latest lines that new ones have displaced from each level, a ring; and how many have.
         ("left", _WORD, (len(LEVELS), MAX_LEFT)),
         ("lefts", _WORD, len(LEVELS)),
@@ -125,6 +130,11 @@ Caches = Any
 """A record of :data:`CACHES`."""
 
 
+def leading_sets(sets: int) -> int:
+    """With set duelling, one set in so many leads for a policy."""
+    return max(2, min(sets, sets // _LEADER_SETS))
+
+
 def make_caches(config: HierarchyConfig) -> Caches:
     """An empty hierarchy."""
     caches = np.zeros(1, CACHES).view(np.recarray)[0]
@@ -133,7 +143,6 @@ def make_caches(config: HierarchyConfig) -> Caches:
     for number, level in enumerate(config.levels):
         if level is None:
             continue
-        leaders = max(2, min(level.sets, level.sets // _LEADER_SETS))
         shape[number] = (
             first,
             level.sets - 1,
@@ -143,7 +152,7 @@ def make_caches(config: HierarchyConfig) -> Caches:
             INCLUSIONS.index(level.inclusion),
             level.refreshing,
             (2, 2, 3, MEMORY)[number],
-            leaders,
+            leading_sets(level.sets),
         )
         first += level.sets * level.ways
     if config.levels[2] is None:

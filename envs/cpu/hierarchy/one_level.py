@@ -1,0 +1,365 @@
+"""One level by itself, in compiled code: the requests that reach it, and those that it passes on.
+
+For levels that depend on nothing below them. The policies are those of
+:mod:`archgym.envs.cpu.hierarchy.replacement`, and so are the counts; what only prefetchers,
+inclusive and exclusive levels need is left out, and the state of a level lies closely together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archgym.envs.cpu.hierarchy.compiled import entry, inlined
+from archgym.envs.cpu.hierarchy.config import POLICIES, CacheLevel
+from archgym.envs.cpu.hierarchy.layout import (
+    BIMODAL,
+    BIMODAL_PERIOD,
+    COUNTER_MAX,
+    DIRTY,
+    DRAWN,
+    DRRIP,
+    LRU,
+    MAX_RRPV,
+    RANDOM,
+    REUSED,
+    RRPV_BITS,
+    RRPV_SHIFT,
+    SELECTOR,
+    SELECTOR_MAX,
+    SHIP,
+    SIGNATURE_SHIFT,
+    SIGNATURES,
+    SRRIP,
+    STORE,
+    WRITEBACK,
+    leading_sets,
+)
+from archgym.envs.cpu.hierarchy.references import References
+
+__all__ = ["Passed", "merged", "through"]
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """What leaves a level downwards, in order.
+
+    Attributes:
+        owner: number of the reference, shape (n,).
+        request: byte address that is missing; ``-1 - address`` for a write-back, shape (n,).
+        counts: look-ups by kind and outcome, shape (6, 2).
+        references: references by kind that missed with one of their lines, shape (6,).
+        writebacks: how many dirty lines left it.
+    """
+
+    owner: NDArray[np.int32]
+    request: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    references: NDArray[np.int64]
+    writebacks: int
+
+
+def through(
+    level: CacheLevel,
+    number: int,
+    seed: int,
+    references: References,
+    owner: NDArray[np.int32],
+    request: NDArray[np.int64],
+) -> Passed:
+    """Requests through a level that is empty at first.
+
+    Args:
+        level: the level; whether it is inclusive or exclusive does not matter.
+        number: 0 or 1 a first level, 2 the second, 3 the last one.
+        seed: of random replacement.
+        references: of the program.
+        owner: number of the reference of each request, shape (n,).
+        request: byte addresses, ``-1 - address`` for a write-back, shape (n,).
+    """
+    policy = POLICIES.index(level.replacement)
+    lines = level.sets * level.ways
+    passed_owner = np.empty(2 * len(request), np.int32)
+    passed = np.empty(2 * len(request), np.int64)
+    counts = np.zeros((6, 2), np.int64)
+    missed = np.zeros(6, np.int64)
+    state = np.zeros(3, np.int64)
+    state[DRAWN] = seed + 1 + number
+    common = (
+        level.sets - 1,
+        level.ways,
+        level.line_bytes.bit_length() - 1,
+        level.refreshing,
+        1 if number < 2 else 0,
+        np.full(lines, -1, np.int64),
+    )
+    rest = (owner, request, references.kind, passed_owner, passed, counts, missed)
+    if policy == LRU:
+        count, writebacks = _through_lru(*common, *rest)
+    else:
+        count, writebacks = _through(
+            *common,
+            policy,
+            np.zeros(lines, np.int32),
+            state,
+            leading_sets(level.sets),
+            np.ones(SIGNATURES if policy == SHIP else 1, np.uint8),
+            references.ip,
+            *rest,
+        )
+    return Passed(
+        passed_owner[:count].copy(), passed[:count].copy(), counts, missed, int(writebacks)
+    )
+
+
+def merged(one: Passed, other: Passed) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """What leaves two levels, in the order of the program: owners and requests."""
+    total = len(one.owner) + len(other.owner)
+    owner, request = np.empty(total, np.int32), np.empty(total, np.int64)
+    _merge(one.owner, one.request, other.owner, other.request, owner, request)
+    return owner, request
+
+
+@entry
+def _merge(sources: int) -> Any:
+    def merge(
+        owner_i: Any, request_i: Any, owner_d: Any, request_d: Any, owner: Any, request: Any
+    ) -> Any:
+        _ = sources
+        i, d = 0, 0
+        for at in range(len(owner)):
+            if d == len(owner_d) or (i < len(owner_i) and owner_i[i] < owner_d[d]):
+                owner[at], request[at] = owner_i[i], request_i[i]
+                i += 1
+            else:
+                owner[at], request[at] = owner_d[d], request_d[d]
+                d += 1
+        return 0
+
+    return merge
+
+
+@entry
+def _through_lru(sources: int) -> Any:
+    """Least recently used: a set's ways stand in the order of their use, the latest first.
+
+    A way is one word: twice the line number, and 1 more if it is dirty.
+    """
+
+    def through_lru(
+        mask: Any,
+        ways: Any,
+        shift: Any,
+        refreshing: Any,
+        marking: Any,
+        held: Any,
+        owner: Any,
+        request: Any,
+        kind: Any,
+        passed_owner: Any,
+        passed: Any,
+        counts: Any,
+        missed: Any,
+    ) -> Any:
+        _ = sources
+        count, writebacks, latest = 0, 0, -1
+        for i in range(len(request)):
+            number = owner[i]
+            address, what, dirty = _asked(request[i], kind[number], marking)
+            line = address >> shift
+            first = (line & mask) * ways
+            end = first + ways
+            stays = first
+            if (refreshing >> what) & 1 == 0:
+                stays = end - 1
+            at = first
+            while at <= stays and held[at] >> 1 != line:
+                at += 1
+            if at <= stays:  # found, and not to be moved
+                held[at] |= dirty
+                counts[what, 0] += 1
+                continue
+            at, carried = _to_the_front(held, first, end, line)
+            if at < end:
+                held[first] = carried | dirty
+                counts[what, 0] += 1
+                continue
+            held[first] = line << 1 | dirty
+            counts[what, 1] += 1
+            if what != WRITEBACK:
+                missed[what] += number != latest
+                latest = number
+                passed_owner[count] = number
+                passed[count] = address
+                count += 1
+            passed_owner[count] = number
+            passed[count] = -1 - ((carried >> 1) << shift)
+            leaves = 1 if carried >= 0 and carried & 1 == 1 else 0
+            count += leaves
+            writebacks += leaves
+        return count, writebacks
+
+    return through_lru
+
+
+@inlined
+def _asked(request: Any, kind: Any, marking: Any) -> Any:
+    """Address and kind of a request, and whether a line that it reaches gets dirty."""
+    if request < 0:
+        return -1 - request, WRITEBACK, DIRTY
+    return request, np.int64(kind), (DIRTY if kind == STORE and marking == 1 else 0)
+
+
+@inlined
+def _to_the_front(held: Any, first: Any, end: Any, line: Any) -> Any:
+    """Makes room at the front of a set for a line.
+
+    Returns:
+        Where the line was, ``end`` if it was not there; and its word, or that of the last line.
+    """
+    carried = held[first]
+    at = first + 1
+    while at < end:
+        word = held[at]
+        held[at] = carried
+        carried = word
+        if word >> 1 == line:
+            break
+        at += 1
+    return at, carried
+
+
+@entry
+def _through(sources: int) -> Any:
+    """The policies whose ways stay where they are."""
+
+    def through_level(
+        mask: Any,
+        ways: Any,
+        shift: Any,
+        refreshing: Any,
+        marking: Any,
+        held: Any,
+        policy: Any,
+        note: Any,
+        state: Any,
+        leaders: Any,
+        counters: Any,
+        ip: Any,
+        owner: Any,
+        request: Any,
+        kind: Any,
+        passed_owner: Any,
+        passed: Any,
+        counts: Any,
+        missed: Any,
+    ) -> Any:
+        _ = sources
+        count, writebacks, latest = 0, 0, -1
+        for i in range(len(request)):
+            number = owner[i]
+            address, what, dirty = _asked(request[i], kind[number], marking)
+            line = address >> shift
+            chosen_set = line & mask
+            at = chosen_set * ways
+            end = at + ways
+            while at < end and held[at] != line:
+                at += 1
+            if at < end:
+                counts[what, 0] += 1
+                note[at] |= dirty
+                if policy != RANDOM and (refreshing >> what) & 1 == 1:
+                    note[at] = _used(note[at], counters, policy)
+                continue
+            counts[what, 1] += 1
+            if what != WRITEBACK:
+                missed[what] += number != latest
+                latest = number
+                passed_owner[count] = number
+                passed[count] = address
+                count += 1
+            at = _victim(held, note, state, end - ways, ways, policy)
+            victim, victim_note = held[at], note[at]
+            position = chosen_set % leaders
+            mark = _insertion(state, counters, position, what, ip[number], policy)
+            held[at] = line
+            note[at] = mark | dirty
+            if victim < 0:
+                continue
+            passed_owner[count] = number
+            passed[count] = -1 - (victim << shift)
+            count += victim_note & DIRTY
+            writebacks += victim_note & DIRTY
+            if policy == SHIP and victim_note & REUSED == 0:
+                signature = victim_note >> SIGNATURE_SHIFT
+                counters[signature] = max(0, counters[signature] - 1)
+        return count, writebacks
+
+    return through_level
+
+
+@inlined
+def _used(note: Any, counters: Any, policy: Any) -> Any:
+    """The bits of a line that is used again."""
+    note &= ~RRPV_BITS
+    if policy == SHIP:
+        signature = note >> SIGNATURE_SHIFT
+        counters[signature] = min(COUNTER_MAX, counters[signature] + 1)
+        note |= REUSED
+    return note
+
+
+@inlined
+def _victim(held: Any, note: Any, state: Any, first: Any, ways: Any, policy: Any) -> Any:
+    """An empty way, which are the last ones of a set, or that of the victim."""
+    end = first + ways
+    if held[end - 1] < 0:
+        at = first
+        while held[at] >= 0:
+            at += 1
+        return at
+    if policy == RANDOM:
+        drawn = state[DRAWN] * 6364136223846793005 + 1442695040888963407
+        state[DRAWN] = drawn
+        return first + ((drawn >> 33) & 0x7FFFFFFF) % ways
+    oldest, at = -1, first
+    for place in range(first, end):
+        value = note[place] & RRPV_BITS
+        if value > oldest:
+            oldest, at = value, place
+    if oldest < RRPV_BITS:
+        for place in range(first, end):
+            note[place] += RRPV_BITS - oldest
+    return at
+
+
+@inlined
+def _insertion(state: Any, counters: Any, position: Any, kind: Any, ip: Any, policy: Any) -> Any:
+    """The bits of a new line: its re-reference prediction value, and its signature."""
+    long = (MAX_RRPV - 1) << RRPV_SHIFT
+    distant = MAX_RRPV << RRPV_SHIFT
+    if policy == RANDOM:
+        return 0
+    if policy == SRRIP or kind == WRITEBACK:
+        return long | (REUSED if policy == SHIP else 0)  # a write-back has no signature
+    if policy == DRRIP:
+        bimodal = state[SELECTOR] > SELECTOR_MAX // 2
+        if position == 0:  # leads for SRRIP, whose misses speak for BRRIP
+            bimodal = False
+            state[SELECTOR] = min(SELECTOR_MAX, state[SELECTOR] + 1)
+        elif position == 1:
+            bimodal = True
+            state[SELECTOR] = max(0, state[SELECTOR] - 1)
+        if not bimodal:
+            return long
+        state[BIMODAL] += 1
+        if state[BIMODAL] < BIMODAL_PERIOD:
+            return distant
+        state[BIMODAL] = 0
+        return long
+    signature = (ip ^ (ip >> 14) ^ (ip >> 28)) & (SIGNATURES - 1)
+    value = long if counters[signature] > 0 else distant
+    return value | (signature << SIGNATURE_SHIFT)
