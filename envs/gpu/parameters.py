@@ -19,7 +19,7 @@ PARAMETERS: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = MappingProxyTyp
             "block_n": (32, 64, 128, 192, 256, 320),
             "block_k": (32, 64, 128),
             "warps": (4, 8),
-            "stages": (2, 3, 4, 5),
+            "stages": (2, 3, 4, 5, 6),
             "group_m": (1, 8),
             "split_k": (1, 4),
             "copy_engine": (0, 1),
@@ -43,8 +43,9 @@ PARAMETERS: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = MappingProxyTyp
 RESTS: Final = MappingProxyType({192: 64, 320: 64})
 """Values of ``block_n`` that are no power of two, and how many of their columns are multiplied
 apart from the others."""
-_ENGINE_COLUMNS: Final = (320,)
-"""Values of ``block_n`` that only the copy engine loads."""
+_ENGINE_COLUMNS: Final = 256
+_ENGINE_STAGES: Final = 5
+"""The copy engine alone loads wider tiles, and more stages."""
 _WARPGROUP_ROWS: Final = 64
 
 
@@ -52,7 +53,8 @@ def legal(kernel: str, design: Mapping[str, int]) -> bool:
     """Whether each thread has few enough elements for its registers, with some to spill.
 
     Tiles whose columns are no power of two, and the copy engine, are for warpgroups, which have 64
-    rows. The copy engine loads no narrow tiles and does not split K.
+    rows. The copy engine loads no narrow tiles and does not split K; it alone loads tiles of 320
+    columns and six stages.
     """
     threads = 32 * design["warps"]
     if kernel == "gemm":
@@ -60,7 +62,7 @@ def legal(kernel: str, design: Mapping[str, int]) -> bool:
         high = design["block_m"] >= _WARPGROUP_ROWS
         if design["copy_engine"]:
             return fits and high and design["block_n"] >= 64 and design["split_k"] == 1
-        if design["block_n"] in _ENGINE_COLUMNS:
+        if design["block_n"] > _ENGINE_COLUMNS or design["stages"] > _ENGINE_STAGES:
             return False
         return fits and (high or design["block_n"] not in RESTS)
     if kernel == "attention":

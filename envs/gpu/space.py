@@ -43,9 +43,9 @@ _PRODUCT_RULES = (
         "products with split K are loaded by threads",
     ),
     Rule(
-        "columns_of_the_engine",
-        param("block_n").isin((320,)).implies(_ENGINE),
-        "tiles of 320 columns are loaded by the copy engine only",
+        "only_by_the_engine",
+        ((param("block_n") > 256) | (param("stages") > 5)).implies(_ENGINE),
+        "tiles of 320 columns and six stages are loaded by the copy engine only",
     ),
 )
 BASELINES: dict[str, dict[str, int]] = {
