@@ -45,10 +45,7 @@ def engine_kernel(
     for step in range(0, tl.cdiv(k, BLOCK_K)):
         at = step * BLOCK_K
         left = a_tiles.load([row, at])
-        if ALONG_K:
-            right = b_tiles.load([column, at]).T
-        else:
-            right = b_tiles.load([at, column])
+        right = b_tiles.load([column, at]).T if ALONG_K else b_tiles.load([at, column])
         if REST_N > 0:
             if ALONG_K:
                 farther = b_rest_tiles.load([column + BLOCK_N, at]).T

@@ -145,7 +145,7 @@ class Problem:
 
     def _gemm_by_engine(self, design: Design, *, warm: bool) -> Launch:
         if not engine_can(self.shape):
-            raise ValueError("copy engine: a row of an operand is no multiple of 16 bytes")
+            raise ValueError("a row of an operand is no multiple of 16 bytes")
         m, n, k = (self.shape.sizes[size] for size in ("m", "n", "k"))
         high, deep = design["block_m"], design["block_k"]
         rest = RESTS.get(design["block_n"], 0)

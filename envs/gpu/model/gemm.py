@@ -49,10 +49,10 @@ BOUNDS: Final[Bounds] = MappingProxyType(
 
 ``launch_us`` and ``sum_us`` (the second kernel of a product with split K) are times; ``latency``
 (of a load), ``block`` (start and end of a block), ``load`` (of 512 bytes into shared memory), the
-same three of the copy engine, and ``memory_latency`` are cycles; ``*_rate`` shares of what the data sheet promises; ``reading``,
-``fragments`` and ``store`` factors on traffic; ``spill`` a factor on the work by the logarithm of
-the spilled words; ``overlap`` and ``inner`` the exponents by which bounds add up (large: the
-largest counts).
+same three of the copy engine, and ``memory_latency`` are cycles; ``*_rate`` shares of what the data
+sheet promises; ``reading``, ``fragments`` and ``store`` factors on traffic; ``spill`` a factor on
+the work by the logarithm of the spilled words; ``overlap`` and ``inner`` the exponents by which
+bounds add up (large: the largest counts).
 """
 
 _SHARED_BYTES_PER_CYCLE = 128.0

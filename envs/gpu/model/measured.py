@@ -28,8 +28,8 @@ _WHOLE = (2, 3, 5, 6, 8, 10, 11)
 _POWER = (4, 5, 6, 7, 9, 10, 11)
 """The runs that measured power, of a sample, most exactly."""
 _POWER_TOGETHER = {"norm": 9}
-"""Kernels of which one run measured the power of all shapes, on one GPU, and that run: another GPU's
-memory takes more or less power, so that powers of other runs are not used."""
+"""Kernels of which one run measured the power of all shapes, on one GPU, and that run: another
+GPU's memory takes more or less power, so that powers of other runs are not used."""
 _NAMES = tuple(dict.fromkeys(name for some in PARAMETERS.values() for name in some))
 _LESS_EXACT = 0.2
 """Weight of the power that the others measured."""
