@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import argparse
 import statistics
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 import archgym
 from archgym.envs.gpu.workload import shape_of
-from archgym.space import Design
 
+Design = Mapping[str, Any]
 _SIZES = "640,896,1280,1792,2304,2560,3072,3584,5120,6144"
 
 
