@@ -2,7 +2,7 @@
 
 One thread of a block asks for a tile, and the engine (Hopper's tensor memory accelerator) brings it
 into shared memory: other threads compute no addresses and hold none. Written from the published
-algorithm, as :mod:`archgym.envs.gpu.measuring.kernels`; this module needs triton as well.
+algorithm, as ``kernels.py`` beside it; this module needs triton as well.
 """
 
 import triton
