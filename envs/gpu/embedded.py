@@ -10,7 +10,7 @@ from archgym.envs.gpu.model.compiled import REFUSED, Compiled, compiled_facts
 from archgym.envs.gpu.model.device import Device
 from archgym.envs.gpu.model.measured import sizes_of
 from archgym.envs.gpu.model.prediction import Values, shipped_models
-from archgym.envs.gpu.parameters import PARAMETERS, TOLERANCES, Shape
+from archgym.envs.gpu.parameters import PARAMETERS, TOLERANCES, Shape, engine_can
 from archgym.errors import NotCoveredError, SimulationError
 from archgym.problem.simulator import SimulationResult
 from archgym.space import Designs
@@ -56,6 +56,11 @@ def _failures(
         too_large = need > device.shared_bytes
         error = gemm.relative_error(values, sizes, device)
         tolerance = TOLERANCES[shape.dtype]
+        lacks = "" if device.warpgroups else f"{device.title} has none"
+        if not engine_can(shape):
+            lacks = "a row of an operand is no multiple of 16 bytes"
+        if lacks:
+            found = dict.fromkeys(_places(values["copy_engine"] > 0), f"copy engine: {lacks}")
         for i in _places(error > tolerance):
             found[i] = f"wrong result: relative error {error[i]:.2g}, allowed {tolerance:g}"
     for i in _places(too_large):

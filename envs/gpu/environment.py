@@ -61,7 +61,7 @@ class GPUKernel(Environment):
         Metric("power_w", "W", "minimize", "while the kernel runs without pause"),
         Metric("energy_mj", "mJ", "minimize", "of a launch, while it runs without pause"),
     )
-    version: ClassVar = "2"
+    version: ClassVar = "3"
     default_objective: ClassVar = "minimize time_us"
     baseline: ClassVar = BASELINES["gemm"]
     default_workload: ClassVar = DEFAULT_WORKLOAD
@@ -75,6 +75,7 @@ class GPUKernel(Environment):
         "softmax and steps of attention, passes of the normalisation, in the same way",
         "a correction of these terms that was learned from measurements on an H200",
         "power of each part of the GPU by how busy it is, with what the L2 cache holds, to a limit",
+        "tiles that threads load, and tiles that the copy engine loads and stores",
         "designs that the GPU refuses for shared memory, and fp8 products that are too inexact",
     )
     not_modelled: ClassVar = (

@@ -16,12 +16,13 @@ PARAMETERS: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = MappingProxyTyp
     {
         "gemm": {
             "block_m": (16, 32, 64, 128, 256),
-            "block_n": (32, 64, 128, 192, 256),
+            "block_n": (32, 64, 128, 192, 256, 320),
             "block_k": (32, 64, 128),
             "warps": (4, 8),
-            "stages": (2, 3, 4, 5),
+            "stages": (2, 3, 4, 5, 6),
             "group_m": (1, 8),
             "split_k": (1, 4),
+            "copy_engine": (0, 1),
         },
         "attention": {
             "block_m": (16, 32, 64, 128, 256),
@@ -39,19 +40,31 @@ PARAMETERS: Final[Mapping[str, Mapping[str, tuple[int, ...]]]] = MappingProxyTyp
 )
 """Values of each parameter, by kernel."""
 
-THIRDS: Final = (192,)
-"""Values of ``block_n`` that are no power of two: two thirds and one third are multiplied apart."""
+RESTS: Final = MappingProxyType({192: 64, 320: 64})
+"""Values of ``block_n`` that are no power of two, and how many of their columns are multiplied
+apart from the others."""
+_ENGINE_COLUMNS: Final = 256
+_ENGINE_STAGES: Final = 5
+"""The copy engine alone loads wider tiles, and more stages."""
+_WARPGROUP_ROWS: Final = 64
 
 
 def legal(kernel: str, design: Mapping[str, int]) -> bool:
     """Whether each thread has few enough elements for its registers, with some to spill.
 
-    Tiles whose columns are no power of two are for warpgroups, which have 64 rows.
+    Tiles whose columns are no power of two, and the copy engine, are for warpgroups, which have 64
+    rows. The copy engine loads no narrow tiles and does not split K; it alone loads tiles of 320
+    columns and six stages.
     """
     threads = 32 * design["warps"]
     if kernel == "gemm":
         fits = design["block_m"] * design["block_n"] <= 256 * threads
-        return fits and (design["block_m"] >= 64 or design["block_n"] not in THIRDS)
+        high = design["block_m"] >= _WARPGROUP_ROWS
+        if design["copy_engine"]:
+            return fits and high and design["block_n"] >= 64 and design["split_k"] == 1
+        if design["block_n"] > _ENGINE_COLUMNS or design["stages"] > _ENGINE_STAGES:
+            return False
+        return fits and (high or design["block_n"] not in RESTS)
     if kernel == "attention":
         return design["block_m"] <= 2 * threads
     return design["block_rows"] * design["block_columns"] <= 128 * threads
@@ -83,6 +96,16 @@ class Shape:
     doc: str
 
 
+_ENGINE_BYTES: Final = 16
+
+
+def engine_can(shape: Shape) -> bool:
+    """Whether the copy engine can load a product: each row begins at a multiple of 16 bytes."""
+    element = BYTES[shape.dtype]
+    rows = (shape.sizes["k"] * element, shape.sizes["n"] * 2)
+    return all(size % _ENGINE_BYTES == 0 for size in rows)
+
+
 def _gemm(name: str, dtype: str, m: int, n: int, k: int, doc: str) -> Shape:
     return Shape(name, "gemm", dtype, {"m": m, "n": n, "k": k}, doc)
 
@@ -100,6 +123,12 @@ def _norm(name: str, rows: int, columns: int) -> Shape:
 
 
 HELD_OUT: Final = (
+    _attention("attention_llama_13b", 2, 40, 2048, 128, 1),
+    _attention("attention_gpt_small", 8, 12, 1024, 64, 1),
+    _attention("attention_squad", 32, 16, 384, 64, 0),
+    _attention("attention_encoder", 1, 16, 1024, 64, 0),
+    _attention("attention_chunks", 64, 8, 512, 128, 0),
+    _attention("attention_short_causal", 4, 16, 512, 128, 1),
     _gemm("square_3072", "fp16", 3072, 3072, 3072, "a square product"),
     _gemm("square_768", "fp16", 768, 768, 768, "a small square product"),
     _gemm("prefill_1024", "fp16", 1024, 11008, 4096, "up projection of 1024 tokens"),
@@ -171,5 +200,17 @@ SHAPES: Final = (
     _norm("norm_3072", 16384, 3072),
     _norm("norm_1536", 4096, 1536),
     _norm("norm_12288", 1536, 12288),
+    _attention("attention_many", 16, 16, 2048, 128, 0),
+    _attention("attention_many_short", 64, 16, 512, 128, 0),
+    _attention("attention_many_64", 8, 32, 2048, 64, 0),
+    _attention("attention_many_causal", 8, 32, 2048, 128, 1),
+    _attention("attention_many_causal_64", 16, 32, 1024, 64, 1),
+    _attention("attention_small_64", 2, 8, 512, 64, 0),
+    _attention("attention_small_causal_64", 1, 12, 1024, 64, 1),
+    _attention("attention_small_causal", 2, 4, 1024, 128, 1),
+    _attention("attention_small_full", 4, 8, 512, 128, 0),
+    _attention("attention_one", 1, 32, 1024, 64, 1),
+    _attention("attention_tiny", 8, 8, 256, 64, 1),
+    _attention("attention_tiles", 3, 16, 512, 64, 1),
     *HELD_OUT,
 )

@@ -5,7 +5,7 @@ A table is a CSV file, gzipped or not, or a Parquet file with a row for each des
 | column | meaning |
 |---|---|
 | `shape` | name of a workload; or instead `m`, `n`, `k` and, if wanted, `dtype` of a product |
-| `block_m` ... `split_k` | the design: the parameters of the shape's kernel |
+| `block_m` ... `split_k` | the parameters of the kernel; without `copy_engine`, it is 0 |
 | `time_us`, or `time_1_us`, `time_2_us`, `time_3_us` | time, or times of which the median counts |
 | `power_w` | power while the kernel runs without pause, if it was measured |
 | `status` | rows with another one than `ok` are skipped |
@@ -35,6 +35,8 @@ from archgym.problem.reference import (
 
 _TIMES: Final = ("time_us", "time_1_us", "time_2_us", "time_3_us")
 _POWER: Final = "power_w"
+_NEW: Final = "copy_engine"
+"""A parameter that tables may lack: threads then load the tiles."""
 _TITLE: Final = "measured on an H200, shapes held out"
 
 
@@ -78,10 +80,16 @@ def read_reference(table: Path, *, title: str = "", source: str = "") -> list[Re
         if shape.name not in places:
             places[shape.name] = len(settings)
             settings.append({"workload": spec, "objective": "minimize time_us"})
-        design = {name: row.whole(name) for name in PARAMETERS[shape.kernel]}
+        design = {name: _value(row, name) for name in PARAMETERS[shape.kernel]}
         found.append(ReferenceRow(shape.name, design, metrics, places[shape.name], row.line))
     uses = [ColumnUse(name, *_use(name)) for name in columns]
     return [Reference(title or table.stem, source or str(table), settings, found, uses, skipped)]
+
+
+def _value(row: TableRow, name: str) -> int:
+    if name == _NEW and not row.text(name):
+        return 0
+    return row.whole(name)
 
 
 def _shape(row: TableRow) -> tuple[Shape, Any]:

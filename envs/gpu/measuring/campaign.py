@@ -61,7 +61,7 @@ class Campaign:
         power_share: share of the time that power gets, at the end.
         limit: designs a shape at most, drawn at random; 0 for all.
         seed: of orders and draws.
-        others: of products, only the tiles of thirds and so many other designs; negative for all.
+        others: of products, only those of the copy engine and so many others; negative for all.
         power_kernels: power is measured of their shapes.
     """
 
@@ -204,6 +204,8 @@ class Campaign:
         sizes = shape.sizes
         if shape.kernel == "gemm":
             left = {n: v for n, v in design.items() if n not in ("group_m", "split_k")}
+            if design["copy_engine"]:  # what is outside is cut off as it runs
+                return ("gemm", shape.dtype, *left.values())
             even = sizes["k"] % design["block_k"] == 0
             aligned = tuple(sizes[size] % 16 == 0 for size in ("m", "n", "k"))
             special = (even, design["split_k"] > 1, aligned)

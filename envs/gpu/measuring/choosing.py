@@ -6,7 +6,7 @@ import itertools
 import random
 from collections.abc import Mapping
 
-from archgym.envs.gpu.parameters import BYTES, PARAMETERS, THIRDS, Shape, legal
+from archgym.envs.gpu.parameters import BYTES, PARAMETERS, Shape, legal
 
 
 def designs_of(shape: Shape) -> list[dict[str, int]]:
@@ -21,15 +21,15 @@ def chosen_designs(shape: Shape, others: int, draw: random.Random) -> list[dict[
 
     Args:
         shape: what is computed.
-        others: of products, only the tiles of :data:`THIRDS` and so many other designs, drawn at
+        others: of products, only the designs of the copy engine and so many others, drawn at
             random; negative for all.
         draw: draws them.
     """
     every = designs_of(shape)
     if shape.kernel != "gemm" or others < 0:
         return every
-    rest = [design for design in every if design["block_n"] not in THIRDS]
-    return [d for d in every if d["block_n"] in THIRDS] + draw.sample(rest, others)
+    rest = [design for design in every if not design["copy_engine"]]
+    return [d for d in every if d["copy_engine"]] + draw.sample(rest, others)
 
 
 def surely_too_large(shape: Shape, design: Mapping[str, int], limit: int) -> bool:
@@ -37,4 +37,5 @@ def surely_too_large(shape: Shape, design: Mapping[str, int], limit: int) -> boo
     if shape.kernel != "gemm":
         return False
     step = (design["block_m"] + design["block_n"]) * design["block_k"] * BYTES[shape.dtype]
-    return (design["stages"] - 1) * step > limit
+    buffers = design["stages"] if design["copy_engine"] else design["stages"] - 1
+    return buffers * step > limit

@@ -20,7 +20,7 @@ from archgym.reading.parquet import read_rows
 _TORCH = "torch"
 _NAMES = (
     *("block_m", "block_n", "block_k", "block_rows", "block_columns"),
-    *("warps", "stages", "group_m", "split_k"),
+    *("warps", "stages", "group_m", "split_k", "copy_engine"),
 )
 _FACTS = {"shared_bytes": "shared", "registers": "registers", "spills": "spills"}
 _SINGLE = ("error", "time_1_us", "time_2_us", "time_3_us", "power_w", "busy_time_us")
@@ -81,11 +81,21 @@ def added(
             fitted to; by default all.
     """
     judging = {shape.name for shape in HELD_OUT}
-    rows = list(earlier)
+    rows = [_with_engine(row) for row in earlier]
     for number, folder in enumerate(folders, run):
         found = packed_rows(folder, number)
         rows += [row for row in found if held_out in (None, row["shape"] in judging)]
     return rows
+
+
+def _with_engine(row: dict[str, Any]) -> dict[str, Any]:
+    """A row that may be from before products could be loaded by the copy engine."""
+    if "copy_engine" in row:
+        return row
+    place = list(row).index("split_k") + 1
+    values = list(row.items())
+    by_threads = None if row["split_k"] is None else 0
+    return dict([*values[:place], ("copy_engine", by_threads), *values[place:]])
 
 
 def write(rows: Sequence[dict[str, Any]], path: Path) -> None:

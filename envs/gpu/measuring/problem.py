@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 import triton
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from archgym.envs.gpu.measuring import kernels
-from archgym.envs.gpu.parameters import THIRDS, TOLERANCES, Shape
+from archgym.envs.gpu.measuring.engine_kernel import engine_kernel
+from archgym.envs.gpu.parameters import RESTS, TOLERANCES, Shape, engine_can
 
 Design = Mapping[str, int]
 Launch = Callable[[], Any]
@@ -101,6 +103,8 @@ class Problem:
         return lambda: product(self.a, self.b, one, one, out_dtype=torch.bfloat16)
 
     def _gemm(self, design: Design, *, warm: bool = False) -> Launch:
+        if design["copy_engine"]:
+            return self._gemm_by_engine(design, warm=warm)
         m, n, k = (self.shape.sizes[size] for size in ("m", "n", "k"))
         steps = -(-k // design["block_k"])
         split = design["split_k"]
@@ -108,7 +112,7 @@ class Problem:
         if split > 1 and self._partial is None:
             size = (max(8, split), m, n)
             self._partial = torch.empty(size, dtype=torch.float32, device=self._device)
-        rest = design["block_n"] // 3 if design["block_n"] in THIRDS else 0
+        rest = RESTS.get(design["block_n"], 0)
         out = self.output if split == 1 else self._partial
         arguments = (self.a, self.b, out, m, n, k, *self.a.stride(), *self.b.stride())
         kernel = kernels.gemm_kernel.warmup if warm else kernels.gemm_kernel.run
@@ -138,6 +142,37 @@ class Problem:
             return compiled
 
         return both
+
+    def _gemm_by_engine(self, design: Design, *, warm: bool) -> Launch:
+        if not engine_can(self.shape):
+            raise ValueError("a row of an operand is no multiple of 16 bytes")
+        m, n, k = (self.shape.sizes[size] for size in ("m", "n", "k"))
+        high, deep = design["block_m"], design["block_k"]
+        rest = RESTS.get(design["block_n"], 0)
+        wide = design["block_n"] - rest
+        along_k = self.shape.dtype == "fp8"
+        b = self.b.t() if along_k else self.b
+        tiles = TensorDescriptor.from_tensor
+        widths = (wide, rest or wide)  # without other columns the second stands for nothing
+        arguments = (
+            tiles(self.a, [high, deep]),
+            *(tiles(b, [one, deep] if along_k else [deep, one]) for one in widths),
+            tiles(self.output, [high, wide]),
+            *(self.output, m, n, k, design["group_m"]),
+        )
+        constants = {
+            "BLOCK_M": high,
+            "BLOCK_N": wide,
+            "REST_N": rest,
+            "BLOCK_K": deep,
+            "ALONG_K": along_k,
+            "num_warps": design["warps"],
+            "num_stages": design["stages"],
+            "grid": (-(-m // high) * -(-n // design["block_n"]),),
+        }
+        if warm:
+            return engine_kernel.warmup(*_dtypes(arguments), **constants)  # type: ignore[no-any-return]
+        return lambda: engine_kernel.run(*arguments, warmup=False, **constants)
 
     # -- attention -------------------------------------------------------------------------------
 

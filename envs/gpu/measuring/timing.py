@@ -16,6 +16,12 @@ _FLUSH_BYTES = 192 << 20
 """More than three times the L2 cache of the largest GPU known."""
 
 
+_CYCLES_PER_S = 2e9
+"""Of the multiprocessors, at most about so many."""
+_LONGEST_S = 1e-3
+"""That queueing a launch takes, s: longer ones were interrupted."""
+
+
 @dataclass(frozen=True)
 class Timed:
     """One measurement of a design at one moment.
@@ -54,6 +60,7 @@ class Meter:
         self._gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
         self._flush = torch.empty(_FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
         self.clock_mhz, self.temperature_c = 0, 0
+        self._queueing_s = 2e-4
         self.ticks: list[tuple[float, int]] = []
         # A reading takes milliseconds, so that they are taken beside the measurements.
         threading.Thread(target=self._watch, daemon=True).start()
@@ -69,11 +76,16 @@ class Meter:
         count = 8 if guess_us is None else max(3, min(8, int(2500 / max(guess_us, 1.0))))
         starts = [_event() for _ in range(count)]
         ends = [_event() for _ in range(count)]
+        # The GPU waits until all is queued: a launch that comes late would count as a longer time.
+        waits = 2 * count * self._queueing_s * _CYCLES_PER_S
+        torch.cuda._sleep(int(waits))  # type: ignore[no-untyped-call]
+        begun = time.perf_counter()
         for start, end in zip(starts, ends, strict=True):
             self._flush.zero_()
             start.record()
             launch()
             end.record()
+        self._queueing_s = min(_LONGEST_S, (time.perf_counter() - begun) / count)
         torch.cuda.synchronize()
         times = sorted(s.elapsed_time(e) * 1e3 for s, e in zip(starts, ends, strict=True))
         middle = (times[(count - 1) // 2] + times[count // 2]) / 2

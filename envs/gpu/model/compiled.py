@@ -20,7 +20,7 @@ from archgym.reading.files import read_arrays
 
 _LIMIT_BYTES = 1 << 24
 CODE_PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "gemm": ("block_m", "block_n", "block_k", "warps", "stages"),
+    "gemm": ("block_m", "block_n", "block_k", "warps", "stages", "copy_engine"),
     "attention": ("block_m", "block_n", "warps", "stages"),
     "norm": ("block_rows", "block_columns", "warps", "stages"),
 }
@@ -72,8 +72,9 @@ def compiled_facts(shape: Shape, designs: Mapping[str, NDArray[Any]]) -> Compile
     """
     place: list[Any] = [variants(shape, designs)]
     for name in CODE_PARAMETERS[shape.kernel]:
-        values = np.log2(np.array(PARAMETERS[shape.kernel][name], dtype=float))
-        wanted = np.log2(np.asarray(designs[name], dtype=float))
+        # One more, since one parameter can be 0.
+        values = np.log2(1 + np.array(PARAMETERS[shape.kernel][name], dtype=float))
+        wanted = np.log2(1 + np.asarray(designs[name], dtype=float))
         place.append(np.abs(wanted[:, None] - values[None, :]).argmin(axis=1))
     found = _tables()[shape.kernel][tuple(place)].astype(float)
     return Compiled(found[:, 0], found[:, 1], found[:, 2])

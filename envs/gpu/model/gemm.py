@@ -19,6 +19,7 @@ from archgym.envs.gpu.model.compiled import Compiled
 from archgym.envs.gpu.model.device import Device
 from archgym.envs.gpu.model.power import L2_BYTES_PER_CYCLE
 from archgym.envs.gpu.model.terms import Array, Bounds, Terms, fitting_blocks, shares
+from archgym.envs.gpu.parameters import RESTS
 
 BOUNDS: Final[Bounds] = MappingProxyType(
     {
@@ -28,6 +29,9 @@ BOUNDS: Final[Bounds] = MappingProxyType(
         "warpgroup_rate": (0.4, 0.85, 1.0),
         "warp_rate": (0.2, 0.6, 1.0),
         "load": (1.0, 4.0, 40.0),
+        "engine_load": (0.2, 2.0, 40.0),
+        "engine_latency": (200.0, 800.0, 3000.0),
+        "engine_block": (50.0, 1000.0, 8000.0),
         "reading": (0.3, 0.8, 4.0),
         "fragments": (0.1, 0.5, 3.0),
         "l2_rate": (0.2, 0.6, 1.0),
@@ -44,14 +48,17 @@ BOUNDS: Final[Bounds] = MappingProxyType(
 """The coefficients: least value, first guess and largest value.
 
 ``launch_us`` and ``sum_us`` (the second kernel of a product with split K) are times; ``latency``
-(of a load), ``block`` (start and end of a block), ``load`` (of 512 bytes into shared memory) and
-``memory_latency`` are cycles; ``*_rate`` shares of what the data sheet promises; ``reading``,
-``fragments`` and ``store`` factors on traffic; ``spill`` a factor on the work by the logarithm of
-the spilled words; ``overlap`` and ``inner`` the exponents by which bounds add up (large: the
-largest counts).
+(of a load), ``block`` (start and end of a block), ``load`` (of 512 bytes into shared memory), the
+same three of the copy engine, and ``memory_latency`` are cycles; ``*_rate`` shares of what the data
+sheet promises; ``reading``, ``fragments`` and ``store`` factors on traffic; ``spill`` a factor on
+the work by the logarithm of the spilled words; ``overlap`` and ``inner`` the exponents by which
+bounds add up (large: the largest counts).
 """
 
 _SHARED_BYTES_PER_CYCLE = 128.0
+_STORED_BYTES = 2
+_BARRIER_BYTES = 8
+"""Of an element of the result, and of the barrier on which a stage of the copy engine waits."""
 _ERROR_AT_4096 = 1.344e-3
 _ERROR_POWER = 0.607
 """Relative error of products of eight-bit elements by warpgroups, which add up in few bits: at a
@@ -61,8 +68,16 @@ depth of 4096, and the power of the depth by which it grows; measured on the H20
 def shared_bytes(designs: Mapping[str, Array], element: Array, device: Device) -> Array:
     """Shared memory of the pipeline's buffers of a block: a design needs at least that."""
     step = (designs["block_m"] + designs["block_n"]) * designs["block_k"] * element
-    together = uses_warpgroups(designs, device)
-    return np.asarray(np.where(together, designs["stages"], designs["stages"] - 1) * step)
+    by_engine = designs["copy_engine"] > 0
+    together = uses_warpgroups(designs, device) | by_engine
+    buffers = np.where(together, designs["stages"], designs["stages"] - 1) * step
+    # The engine stores what lies in shared memory, without the columns that are multiplied apart.
+    wide = designs["block_n"] - sum(
+        rest * (designs["block_n"] == columns) for columns, rest in RESTS.items()
+    )
+    stored = designs["block_m"] * wide * _STORED_BYTES
+    barriers = _BARRIER_BYTES * designs["stages"]
+    return np.asarray(np.where(by_engine, np.maximum(buffers + barriers, stored), buffers))
 
 
 def uses_warpgroups(designs: Mapping[str, Array], device: Device) -> NDArray[np.bool_]:
@@ -114,9 +129,13 @@ def terms(
     spilled = 1.0 + c["spill"] * np.log1p(compiled.spills) / 4
     multiply = 2 * bm * bn * bk / rate * spilled
     step_bytes = (bm + bn) * bk * element
-    load = step_bytes / 512 * c["load"]
+    engine = designs["copy_engine"] > 0
+    latency, block, load = (
+        np.where(engine, c[f"engine_{name}"], c[name]) for name in ("latency", "block", "load")
+    )
+    load = step_bytes / 512 * load
     reading = _shared_reads(designs, together, c) * bk * element / _SHARED_BYTES_PER_CYCLE
-    waiting = (c["latency"] + step_bytes / L2_BYTES_PER_CYCLE) / np.maximum(1.0, stages - 1)
+    waiting = (latency + step_bytes / L2_BYTES_PER_CYCLE) / np.maximum(1.0, stages - 1)
 
     def round_of(here: Array) -> Array:
         p = c["overlap"]
@@ -126,7 +145,7 @@ def terms(
 
     full, rest = np.floor(each / resident), each % resident
     stored = bm * bn * np.where(split > 1, 4, 2)
-    per_block = c["latency"] + c["block"] + c["store"] * stored / L2_BYTES_PER_CYCLE
+    per_block = latency + block + c["store"] * stored / L2_BYTES_PER_CYCLE
     cycles = full * (steps * round_of(resident) + per_block)
     cycles += np.where(rest > 0, steps * round_of(np.maximum(rest, 1)) + per_block, 0.0)
 
@@ -167,7 +186,7 @@ def features(
     """What the correction looks at: the design, and terms relative to the time, (n, features)."""
     bm, bn, bk = designs["block_m"], designs["block_n"], designs["block_k"]
     names = ("block_m", "block_n", "block_k", "warps", "split_k", "group_m")
-    columns = [np.log2(designs[name]) for name in names]
+    columns = [designs["copy_engine"], *(np.log2(designs[name]) for name in names)]
     columns += [designs["stages"], compiled.registers, np.log1p(compiled.spills)]
     columns += [found["occupancy"], found["resident"], np.minimum(found["each"], 40)]
     columns += [np.log2(found["waves"]), found["even"], np.log2(found["steps"])]

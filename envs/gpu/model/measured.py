@@ -23,10 +23,13 @@ from archgym.envs.gpu.parameters import BYTES, HELD_OUT, PARAMETERS, SHAPES, Sha
 from archgym.reading.parquet import read_rows
 
 PASSES = ("time_1_us", "time_2_us", "time_3_us")
-_WHOLE = (2, 3, 5, 6)
+_WHOLE = (2, 3, 5, 6, 8, 10, 11)
 """The runs that measured all designs of their shapes, together."""
-_POWER = (4, 5, 6, 7)
+_POWER = (4, 5, 6, 7, 9, 10, 11)
 """The runs that measured power, of a sample, most exactly."""
+_POWER_TOGETHER = {"norm": 9}
+"""Kernels of which one run measured the power of all shapes, on one GPU, and that run: another
+GPU's memory takes more or less power, so that powers of other runs are not used."""
 _NAMES = tuple(dict.fromkeys(name for some in PARAMETERS.values() for name in some))
 _LESS_EXACT = 0.2
 """Weight of the power that the others measured."""
@@ -66,20 +69,22 @@ def rows_of(shape: Shape) -> dict[tuple[int, ...], dict[str, Any]]:
 
 @lru_cache(maxsize=1)
 def _exact_powers() -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Rows of the run that measured power, by shape and design."""
+    """Rows of the runs that measured power, by shape and design."""
     found = {}
+    together = {shape.name: _POWER_TOGETHER.get(shape.kernel) for shape in SHAPES}
     for row in (*measured_rows(), *measured_rows(held_out=True)):
-        if row["run"] in _POWER and row["power_w"] is not None and row["warps"] is not None:
+        runs = _POWER if together[row["shape"]] is None else (together[row["shape"]],)
+        if row["run"] in runs and row["power_w"] is not None and row["warps"] is not None:
             found[row["shape"], *(row[name] for name in _NAMES)] = row
     return found
 
 
 def torch_time_us(shape: Shape) -> float | None:
-    """Time of PyTorch's own kernel, median of the passes, us; none if it was not measured."""
-    for row in _by_shape().get(shape.name, []):
-        if row["warps"] is None and row["status"] == "ok":
-            return float(np.median([row[name] for name in PASSES if row[name] is not None]))
-    return None
+    """Time of PyTorch's own kernel, median of all passes, us; none if it was not measured."""
+    rows = [row for row in _by_shape().get(shape.name, []) if row["warps"] is None]
+    times = [row[name] for row in rows if row["status"] == "ok" for name in PASSES]
+    known = [one for one in times if one is not None]
+    return float(np.median(known)) if known else None
 
 
 def measured_shapes(*, held_out: bool | None = None) -> tuple[Shape, ...]:
@@ -143,6 +148,9 @@ def measured(kernel: str, device: Device, *, held_out: bool = False) -> Rows:
 
     exact = [_exact_powers().get((s.name, *(r[n] for n in _NAMES))) for s, r in rows]
     powers = [row if other is None else other for (_, row), other in zip(rows, exact, strict=True)]
+    if kernel in _POWER_TOGETHER:
+        none = {"power_w": None, "busy_time_us": None}
+        powers = [none if other is None else other for other in exact]
 
     def column(name: str, some: Sequence[dict[str, Any]] | None = None) -> Array:
         found = [row[name] for row in some or [row for _, row in rows]]

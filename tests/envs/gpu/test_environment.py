@@ -39,7 +39,7 @@ def test_the_rule_of_the_space_is_the_one_that_measuring_uses(kernel: str) -> No
     designs = list(space.unrank(np.arange(int(space.canonical_cardinality))))
     assert all(legal(kernel, design) for design in designs)
     assert len(designs) < count
-    assert len(designs) == {"gemm": 2112, "attention": 224, "norm": 240}[kernel]
+    assert len(designs) == {"gemm": 2862, "attention": 224, "norm": 240}[kernel]
 
 
 def test_more_work_takes_longer_and_never_less_than_the_data_sheet_allows() -> None:
@@ -57,6 +57,34 @@ def test_tiles_of_thirds_need_rows_for_warpgroups_and_are_predicted() -> None:
     assert time_us(square, **{**wide, "block_m": 128}) < time_us(
         square, **{**wide, "block_m": 128, "block_n": 256}
     )
+
+
+def test_wide_tiles_of_the_copy_engine_fill_the_multiprocessors_once() -> None:
+    space = design_space("gemm")
+    wide = {**BASELINE, "block_m": 64, "block_n": 320, "warps": 4, "stages": 4, "copy_engine": 1}
+    assert space.broken_rule(wide) == ""
+    assert "only_by_the_engine" in space.broken_rule({**wide, "copy_engine": 0})
+    assert "engine_does_not_split" in space.broken_rule({**wide, "split_k": 4})
+    # 120 tiles of 64 x 320 for 132 multiprocessors; 144 of 128 x 128 are two for some.
+    square = {"gemm": [1536, 1536, 1536]}
+    assert time_us(square, **wide) < time_us(square, **{**wide, "block_m": 128, "block_n": 128})
+
+
+@pytest.mark.parametrize(
+    ("device", "workload", "reason"),
+    [
+        ("a100", "square_2048", "A100"),
+        ("h200", {"gemm": [512, 500, 512]}, "16 bytes"),
+        ("h200", {"gemm": [512, 512, 500]}, "16 bytes"),
+    ],
+)
+def test_the_copy_engine_loads_what_it_can(device: str, workload: Any, reason: str) -> None:
+    env = GPUKernel(device=device, workload=workload)
+    outcome = env.evaluate({**BASELINE, "copy_engine": 1})
+    assert outcome.status == "failed"
+    assert outcome.reason.startswith("copy engine: ")
+    assert reason in outcome.reason
+    assert env.evaluate(BASELINE).status == "ok"
 
 
 def test_splitting_k_helps_a_deep_product_and_not_a_square_one() -> None:

@@ -12,13 +12,18 @@ _PROGRAM = """
 from archgym.envs.gpu.measuring.problem import Problem
 from archgym.envs.gpu.parameters import Shape
 
-gemm = dict(block_m=32, block_n=32, block_k=32, warps=4, stages=2, group_m=2, split_k=1)
+gemm = dict(block_m=32, block_n=32, block_k=32, warps=4, stages=2, group_m=2, split_k=1,
+            copy_engine=0)
+engine = {**gemm, "block_m": 64, "block_n": 64, "copy_engine": 1}
 attention = dict(block_m=32, block_n=16, warps=4, stages=1)
 cases = [
     ("gemm", "fp16", dict(m=100, n=72, k=96), [gemm, {**gemm, "split_k": 4}]),
     ("gemm", "fp16", dict(m=40, n=40, k=80), [gemm, {**gemm, "group_m": 1}]),
     ("gemm", "fp16", dict(m=100, n=200, k=80),
      [{**gemm, "block_m": 64, "block_n": 192, "split_k": split} for split in (1, 4)]),
+    ("gemm", "fp16", dict(m=100, n=72, k=96), [engine]),
+    ("gemm", "fp16", dict(m=200, n=408, k=80),
+     [{**engine, "block_n": columns, "group_m": 1} for columns in (128, 192, 320)]),
     ("attention", "fp16", dict(batch=1, heads=2, length=80, head=32, causal=1), [attention]),
     ("attention", "fp16", dict(batch=1, heads=2, length=80, head=32, causal=0), [attention]),
     ("norm", "fp16", dict(rows=10, columns=600),

@@ -37,6 +37,22 @@ def test_a_campaign_becomes_a_row_for_each_design(tmp_path: Path) -> None:
     )
 
 
+def test_rows_from_before_the_copy_engine_are_of_products_that_threads_load(
+    tmp_path: Path,
+) -> None:
+    designs = _DESIGNS + "square_512,64 64 64 4 3 8 1 0,ok,,0.0003,16,40,0\n"
+    (tmp_path / "designs.csv").write_text(designs)
+    now = packed_rows(tmp_path, 2)
+    before = [{name: v for name, v in row.items() if name != "copy_engine"} for row in now]
+    read = added(before, [], run=3, held_out=None)
+    assert read == now
+    assert [list(row) for row in read] == [list(row) for row in now]
+    assert {row["shape"]: row["copy_engine"] for row in read} == {
+        "square_512": 0,
+        "norm_4096": None,
+    }
+
+
 def test_a_later_campaign_is_added_by_the_shapes_that_judge_or_that_are_fitted(
     tmp_path: Path,
 ) -> None:
