@@ -2,11 +2,13 @@
 
 ``python -m archgym.envs.fpga.model.fitting`` reads ``datasets/fpga/measured.parquet``, writes
 ``fitted.json`` and prints errors: of designs of the networks that it was fitted to, in five parts
-of which each is left out once, and of the networks that it was never fitted to.
+of which each is left out once, and of the networks that it was never fitted to. With ``--before
+N`` it fits to designs with smaller numbers only and judges the later ones, and writes nothing.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +34,7 @@ from archgym.envs.fpga.model.prediction import (
 )
 from archgym.envs.fpga.tabulate import HELD_OUT_WORKLOADS, circuit_of
 
-__all__ = ["Example", "errors", "examples", "fitted"]
+__all__ = ["Example", "errors", "examples", "fitted", "later_errors"]
 
 Floats = NDArray[np.float64]
 
@@ -180,6 +182,20 @@ def _errors(some: Sequence[Example], found: Sequence[Prediction]) -> dict[str, f
     return result
 
 
+def later_errors(every: Sequence[Example], before: int) -> dict[str, dict[str, float]]:
+    """Errors on later designs of a fit to those before a number, by kind of network and device."""
+    earlier = [e for e in every if e.row["number"] < before]
+    found = fitted([e for e in earlier if e.workload not in HELD_OUT_WORKLOADS])
+    later = [e for e in every if e.row["number"] >= before]
+    kinds = {
+        "all": later,
+        "known_networks": [e for e in later if e.workload not in HELD_OUT_WORKLOADS],
+        "networks_left_out": [e for e in later if e.workload in HELD_OUT_WORKLOADS],
+        **{name: [e for e in later if e.device.name == name] for name in DEVICES},
+    }
+    return {name: errors(some, found) for name, some in kinds.items() if some}
+
+
 def _crossed(some: Sequence[Example]) -> dict[str, float]:
     """Errors where each example was left out of the fit, in parts."""
     fits = [fitted(_without(some, part)) for part in range(_PARTS)]
@@ -193,7 +209,14 @@ def _without(some: Sequence[Example], part: int) -> list[Example]:
 
 def main() -> None:
     """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", type=int, help="number of the first design that is judged")
+    arguments = parser.parse_args()
     every = examples()
+    if arguments.before is not None:
+        judged = later_errors(every, arguments.before)
+        print(json.dumps({name: _round_all(found) for name, found in judged.items()}, indent=1))
+        return
     known = [e for e in every if e.workload not in HELD_OUT_WORKLOADS]
     unseen = [e for e in every if e.workload in HELD_OUT_WORKLOADS]
     found = fitted(known)
