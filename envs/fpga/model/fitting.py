@@ -38,14 +38,19 @@ __all__ = ["Example", "errors", "examples", "fitted", "later_errors"]
 
 Floats = NDArray[np.float64]
 
-_ICE40_HX: Final = (0.7, 0.08, 1.6, 1.3, 1.5, 0.155, 5.0, 0.15, 1.0, 1.9)
+_ICE40_HX: Final = (0.7, 0.08, 1.6, 1.3, 1.5, 0.155, 5.0, 0.15, 1.0, 1.9, 1.3)
 _PRIOR_NS: Final = {
     "ice40_hx8k": _ICE40_HX,
-    "ice40_up5k": tuple(2.3 * delay for delay in _ICE40_HX),
-    "ecp5": (0.7, 0.08, 5.2, 1.15, 1.8, 0.035, 4.9, 0.15, 0.25, 1.2),
+    "ice40_up5k": (
+        *(2.3 * delay for delay in _ICE40_HX[:6]),
+        1.0,
+        *(2.3 * d for d in _ICE40_HX[7:]),
+    ),
+    "ecp5": (0.7, 0.08, 5.2, 1.15, 1.8, 0.035, 4.9, 0.15, 0.25, 1.2, 0.0),
 }
 """Delays to begin with: cells as nextpnr's reports of critical paths show them (a LUT 0.4 ns of
-an HX8K and 0.24 ns of an ECP5, a product 3.9 ns), each with a wire of 0.9 ns."""
+an HX8K and 0.24 ns of an ECP5, a product 3.9 ns), each with a wire of 0.9 ns;
+the DSPs of a UP5K begin a path, with a longer wire and without the delay of a register."""
 _PRIOR_LUTS: Final = {
     "ice40": {"rom_selects": 0.5, "odd_chains": 0.0, "wide_luts": 0.0},
     "ecp5": {"rom_selects": 0.5, "inverted_bits": 0.0, "chosen_luts": 0.0},
@@ -175,7 +180,8 @@ def _errors(some: Sequence[Example], found: Sequence[Prediction]) -> dict[str, f
             result[f"{name}_exact"] = float(np.mean(predictions == measured))
         else:
             rest = np.square(predictions - measured).sum()
-            result["lut_count_r2"] = float(1 - rest / np.square(measured - measured.mean()).sum())
+            varied = np.square(measured - measured.mean()).sum()
+            result["lut_count_r2"] = float(1 - rest / varied) if varied else float("nan")
     placed = [(p, e) for p, e in zip(found, some, strict=True) if e.clocks_mhz]
     shares = [abs(p.clock_mhz / float(np.median(e.clocks_mhz)) - 1) for p, e in placed]
     result["clock_mhz_median_error"] = float(np.median(shares)) if shares else float("nan")
