@@ -2,9 +2,11 @@
 
 ``python -m archgym.envs.fpga.tabulate FILE --minutes N`` appends a line of JSON for each run, and
 goes on behind the last one, or that of the shipped table. ``--pack TABLE`` adds the lines to a
-Parquet table instead. The order of designs is fixed: the design with number *n* is drawn with
-seed *n*. Those below 2,000 have at most 1,500 LUTs, and every fifth one is placed with three seeds;
-those from there on are placed once, and every tenth number is for a circuit of 1,000 to 5,000 LUTs.
+Parquet table instead. ``--share 1/2`` and ``--share 2/2``, into two files, measure half of the
+numbers each, for two processes side by side. The order of designs is fixed: the design with number
+*n* is drawn with seed *n*. Those below 2,000 have at most 1,500 LUTs, and every fifth one is placed
+with three seeds; those from there on are placed once, and every tenth number is for a circuit of
+1,000 to 5,000 LUTs.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from archgym.envs.fpga.space import design_space
 from archgym.errors import InvalidValueError, SimulationError
 from archgym.simulators.external import private_folder
 
-__all__ = ["HELD_OUT_WORKLOADS", "drawn", "measured", "packed"]
+__all__ = ["HELD_OUT_WORKLOADS", "drawn", "measured", "packable", "packed"]
 
 HELD_OUT_WORKLOADS: Final = ("control", "dense_12x12", "filter_bank", "keywords")
 """Networks whose rows no model is fitted to."""
@@ -47,6 +49,8 @@ _SECOND_PLAN: Final = 2000
 """Number from which on smaller circuits and much larger ones are drawn."""
 _SECOND_LOGIC: Final = ((0, 150), (0, 250), (0, 400), (1000, 5000), *[(0, 200), (150, 600)] * 3)
 """Smallest and largest circuit of those; one of these, by the number."""
+_TURN: Final = 10
+"""Numbers in a row that one process measures; as many as there are sizes."""
 _FFS_OF_LOGIC: Final = 2
 """Flip-flops that it may have for each of them."""
 _SEEDS: Final = (1, 2, 3)
@@ -150,13 +154,10 @@ def packed(lines: Path, table: Path) -> int:
         design = _legal(dict(row.pop("design")))
         if design is None:
             continue
-        cells = row.pop("cells", {})
         made = circuit_of(row["workload"], design)
         if hashlib.sha256(made.verilog.encode()).hexdigest()[:16] != row["verilog_sha256"]:
             continue
-        columns.append(
-            {**design, **row, "carry_count": cells.get("SB_CARRY", cells.get("CCU2C", 0))}
-        )
+        columns.append({**design, **packable(row)})
 
     def key(row: dict[str, Any]) -> tuple[Any, ...]:
         return row["verilog_sha256"], row["device"], row["seed"]
@@ -168,6 +169,13 @@ def packed(lines: Path, table: Path) -> int:
     data = {name: [row.get(name) for row in columns] for name in names}
     pq.write_table(pa.table(data), table, compression="zstd")
     return len(columns)
+
+
+def packable(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with the number of its carry cells instead of those of all kinds."""
+    cells = row.get("cells", {})
+    rest = {name: value for name, value in row.items() if name != "cells"}
+    return {**rest, "carry_count": cells.get("SB_CARRY", cells.get("CCU2C", 0))}
 
 
 def _legal(design: dict[str, Any]) -> dict[str, Any] | None:
@@ -201,17 +209,24 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--pack", type=Path)
     parser.add_argument("--first", type=int, default=0, help="number to begin with, at least")
+    parser.add_argument(
+        "--share",
+        default="1/1",
+        help="as 1/2: every second ten numbers, for processes side by side",
+    )
     arguments = parser.parse_args()
     if arguments.pack:
         print(f"{packed(arguments.lines, arguments.pack)} rows")
         return
+    share, shares = (int(part) for part in arguments.share.split("/"))
     end = time.monotonic() + 60.0 * arguments.minutes
     rows = _rows(arguments.lines) if arguments.lines.exists() else []
     rows += measured_rows()
     number = max(1 + max((row["number"] for row in rows), default=-1), arguments.first)
     with arguments.lines.open("a", encoding="utf-8") as file:
         while time.monotonic() < end:
-            found = drawn(number)
+            mine = number // _TURN % shares == share - 1
+            found = drawn(number) if mine else None
             if found is not None:
                 for row in measured(*found):
                     file.write(json.dumps({"number": number, **row}) + "\n")

@@ -7,7 +7,7 @@ from math import log2
 from typing import Literal
 
 from archgym.envs.fpga.hardware.circuit import ONE, ZERO, Bits, Circuit, Value, bits_in, bits_of
-from archgym.envs.fpga.hardware.path import Path, longer, longest
+from archgym.envs.fpga.hardware.path import NO_PATH, Path, longer, longest
 
 __all__ = ["ConstantProducts", "Products", "Term", "Weight", "signed_digits", "tree", "tree_levels"]
 
@@ -93,12 +93,13 @@ class Products:
     Args:
         circuit: that gets the parts.
         least_bits: of a product that is made by a DSP; 0 if none is.
+        clocked: whether paths end and begin at a DSP.
         register: whether a product is registered.
     """
 
-    def __init__(self, circuit: Circuit, *, least_bits: int, register: bool) -> None:
+    def __init__(self, circuit: Circuit, *, least_bits: int, clocked: bool, register: bool) -> None:
         self._circuit = circuit
-        self._least_bits = least_bits
+        self._least_bits, self._clocked = least_bits, clocked
         self._register = register
         self._rows: dict[tuple[Bits, str], Value] = {}
         self._made: dict[tuple[Bits, Bits], Term] = {}
@@ -131,8 +132,11 @@ class Products:
         name = circuit.name("p")
         circuit.write(f"(* keep *) wire signed [{width - 1}:0] {name} = {text};")
         circuit.parts["dsp"] += 1
-        value = Value(bits_in(name, 0, width), *within, 0, longest(x.path, path))
-        return value.later(dsps=1), 1
+        path = longest(x.path, path)
+        if self._clocked:
+            circuit.end(path)
+            path = NO_PATH
+        return Value(bits_in(name, 0, width), *within, 0, longer(path, dsps=1)), 1
 
     def _added(self, x: Value, bits: Bits, path: Path, within: tuple[int, int]) -> Term:
         rows: list[Term] = []

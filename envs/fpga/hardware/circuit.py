@@ -271,6 +271,9 @@ class Circuit:
             return Value((*passing, *b.extended(core)), low, high, shift, path)
         left = ((ZERO,) * up_a + a.extended(core - up_a)) if up_a else a.extended(core, drop)
         added, carried = self._added(left, b.extended(core), operation)
+        of_luts = any(bit in self._inputs for bit in b.bits)  # these make the inverse at once
+        if operation == "-" and carried > _TINY and not of_luts:
+            path = longest(a.path, longer(b.path, inversions=1))
         return Value((*passing, *added), low, high, shift, summed(path, carried))
 
     def plus_constant(self, value: Value, constant: int, within: tuple[int, int]) -> Value:

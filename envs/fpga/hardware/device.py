@@ -25,6 +25,8 @@ class Device:
         block_rams: of 4 kbit (iCE40) or 18 kbit (ECP5).
         pins: of the package.
         dsp_bits: fewest bits of a product that synthesis gives to a multiplier; 0 without any.
+        dsp_clocked: whether nextpnr takes the multiplier's pins for those of registers, also where
+            it has no register.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Device:
     block_rams: int
     pins: int
     dsp_bits: int
+    dsp_clocked: bool = False
 
 
 DEVICES: Final[Mapping[str, Device]] = MappingProxyType(
@@ -44,7 +47,7 @@ DEVICES: Final[Mapping[str, Device]] = MappingProxyType(
         device.name: device
         for device in (
             Device("ice40_hx8k", "ice40", "hx8k", "ct256", 7680, 7680, 0, 32, 206, 0),
-            Device("ice40_up5k", "ice40", "up5k", "sg48", 5280, 5280, 8, 30, 39, 11),
+            Device("ice40_up5k", "ice40", "up5k", "sg48", 5280, 5280, 8, 30, 39, 11, True),
             Device("ecp5_25k", "ecp5", "25k", "CABGA381", 24288, 24288, 28, 56, 197, 9),
             Device("ecp5_45k", "ecp5", "45k", "CABGA381", 43848, 43848, 72, 108, 203, 9),
             Device("ecp5_85k", "ecp5", "85k", "CABGA381", 83640, 83640, 156, 208, 205, 9),

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from archgym.envs.fpga.hardware.arithmetic import tree_levels
+from archgym.envs.fpga.hardware.device import DEVICES
 
 __all__ = ["Choices", "Folding", "folding_of"]
 
@@ -21,6 +22,7 @@ class Choices:
         reuse: cycles over which a layer's products are spread, at most.
         fold: ``inputs`` or ``outputs``: what is folded first.
         dsp_bits: bits of a product from which on a DSP makes it; 0 if none does.
+        dsp_clocked: whether paths end and begin at a DSP.
         memory: ``logic``, ``registers`` or ``block``: what holds the weights.
         operand_register, product_register: registers before and after the products.
         tree_registers: every so many levels of the adder tree are registered; 0 for none.
@@ -31,6 +33,7 @@ class Choices:
     reuse: int
     fold: str
     dsp_bits: int
+    dsp_clocked: bool
     memory: str
     operand_register: bool
     product_register: bool
@@ -51,6 +54,7 @@ class Choices:
             reuse=int(design["reuse"]),
             fold=str(design.get("fold", "inputs")),
             dsp_bits=dsp_bits if design.get("product", "logic") == "dsp" else 0,
+            dsp_clocked=DEVICES[str(design["device"])].dsp_clocked,
             memory=str(memory),
             operand_register=bool(design.get("operand_register", True)),
             product_register=bool(design["product_register"]),

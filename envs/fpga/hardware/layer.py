@@ -173,7 +173,12 @@ def _sums(
     """For each row the sum of the products of a step."""
     bits = choices.weight_bits
     ranges = _weight_ranges(layer, folding, choices)
-    products = Products(circuit, least_bits=choices.dsp_bits, register=choices.product_register)
+    products = Products(
+        circuit,
+        least_bits=choices.dsp_bits,
+        clocked=choices.dsp_clocked,
+        register=choices.product_register,
+    )
     fan = log2(folding.rows * (1 if choices.dsp_bits else bits))
     sums: list[Term | None] = []
     stored = choices.memory != "logic" and circuit.known(tuple(weights)) == tuple(weights)

@@ -6,7 +6,7 @@ from operator import mul
 
 __all__ = ["NO_PATH", "PATH_PARTS", "Path", "longer", "longest", "summed"]
 
-Path = tuple[float, float, float, float, float, float, float, float]
+Path = tuple[float, float, float, float, float, float, float, float, float]
 PATH_PARTS = (
     "memories",
     "luts",
@@ -16,15 +16,17 @@ PATH_PARTS = (
     "fan_out",
     "selects",
     "short_sums",
+    "inversions",
 )
 """Parts of a path: reads of block RAM, LUTs, carry chains, bits of them, DSPs, doublings of the
 fan-out on the way, selections between two LUTs by an address bit,
-and sums of few bits, which an ECP5 makes of LUTs rather than a carry chain."""
+sums of few bits, which an ECP5 makes of LUTs rather than a carry chain, and inversions of what is
+subtracted, which take LUTs before the chains of an iCE40."""
 _SHORT_BITS = 4
 """Bits up to which a sum is one of few bits."""
-_NOMINAL: Path = (1.5, 1.2, 1.2, 0.13, 4.5, 0.25, 0.4, 1.3)
+_NOMINAL: Path = (1.5, 1.2, 1.2, 0.13, 4.5, 0.25, 0.4, 1.3, 0.7)
 """Delays in ns that say which of two paths is longer while a circuit is built."""
-NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+NO_PATH: Path = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 """Of a value that is in a register."""
 
 
@@ -39,11 +41,12 @@ def longer(
     fan_out: float = 0,
     selects: float = 0,
     short_sums: float = 0,
+    inversions: float = 0,
 ) -> Path:
     """A path with more on its way."""
-    m, lut, c, b, d, f, s, short = path
-    after = (d + dsps, f + fan_out, s + selects, short + short_sums)
-    return (m + memories, lut + luts, c + chains, b + chain_bits, *after)
+    m, lut, c, b, d, f, s, short, inverted = path
+    after = (s + selects, short + short_sums, inverted + inversions)
+    return (m + memories, lut + luts, c + chains, b + chain_bits, d + dsps, f + fan_out, *after)
 
 
 def summed(path: Path, width: int) -> Path:

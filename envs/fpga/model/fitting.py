@@ -2,11 +2,13 @@
 
 ``python -m archgym.envs.fpga.model.fitting`` reads ``datasets/fpga/measured.parquet``, writes
 ``fitted.json`` and prints errors: of designs of the networks that it was fitted to, in five parts
-of which each is left out once, and of the networks that it was never fitted to.
+of which each is left out once, and of the networks that it was never fitted to. With ``--before
+N`` it fits to designs with smaller numbers only and judges the later ones, and writes nothing.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,18 +34,23 @@ from archgym.envs.fpga.model.prediction import (
 )
 from archgym.envs.fpga.tabulate import HELD_OUT_WORKLOADS, circuit_of
 
-__all__ = ["Example", "errors", "examples", "fitted"]
+__all__ = ["Example", "errors", "examples", "fitted", "later_errors"]
 
 Floats = NDArray[np.float64]
 
-_ICE40_HX: Final = (0.7, 0.08, 1.6, 1.3, 1.5, 0.155, 5.0, 0.15, 1.0, 1.9)
+_ICE40_HX: Final = (0.7, 0.08, 1.6, 1.3, 1.5, 0.155, 5.0, 0.15, 1.0, 1.9, 1.3)
 _PRIOR_NS: Final = {
     "ice40_hx8k": _ICE40_HX,
-    "ice40_up5k": tuple(2.3 * delay for delay in _ICE40_HX),
-    "ecp5": (0.7, 0.08, 5.2, 1.15, 1.8, 0.035, 4.9, 0.15, 0.25, 1.2),
+    "ice40_up5k": (
+        *(2.3 * delay for delay in _ICE40_HX[:6]),
+        1.0,
+        *(2.3 * d for d in _ICE40_HX[7:]),
+    ),
+    "ecp5": (0.7, 0.08, 5.2, 1.15, 1.8, 0.035, 4.9, 0.15, 0.25, 1.2, 0.0),
 }
 """Delays to begin with: cells as nextpnr's reports of critical paths show them (a LUT 0.4 ns of
-an HX8K and 0.24 ns of an ECP5, a product 3.9 ns), each with a wire of 0.9 ns."""
+an HX8K and 0.24 ns of an ECP5, a product 3.9 ns), each with a wire of 0.9 ns;
+the DSPs of a UP5K begin a path, with a longer wire and without the delay of a register."""
 _PRIOR_LUTS: Final = {
     "ice40": {"rom_selects": 0.5, "odd_chains": 0.0, "wide_luts": 0.0},
     "ecp5": {"rom_selects": 0.5, "inverted_bits": 0.0, "chosen_luts": 0.0},
@@ -173,11 +180,26 @@ def _errors(some: Sequence[Example], found: Sequence[Prediction]) -> dict[str, f
             result[f"{name}_exact"] = float(np.mean(predictions == measured))
         else:
             rest = np.square(predictions - measured).sum()
-            result["lut_count_r2"] = float(1 - rest / np.square(measured - measured.mean()).sum())
+            varied = np.square(measured - measured.mean()).sum()
+            result["lut_count_r2"] = float(1 - rest / varied) if varied else float("nan")
     placed = [(p, e) for p, e in zip(found, some, strict=True) if e.clocks_mhz]
     shares = [abs(p.clock_mhz / float(np.median(e.clocks_mhz)) - 1) for p, e in placed]
     result["clock_mhz_median_error"] = float(np.median(shares)) if shares else float("nan")
     return result
+
+
+def later_errors(every: Sequence[Example], before: int) -> dict[str, dict[str, float]]:
+    """Errors on later designs of a fit to those before a number, by kind of network and device."""
+    earlier = [e for e in every if e.row["number"] < before]
+    found = fitted([e for e in earlier if e.workload not in HELD_OUT_WORKLOADS])
+    later = [e for e in every if e.row["number"] >= before]
+    kinds = {
+        "all": later,
+        "known_networks": [e for e in later if e.workload not in HELD_OUT_WORKLOADS],
+        "networks_left_out": [e for e in later if e.workload in HELD_OUT_WORKLOADS],
+        **{name: [e for e in later if e.device.name == name] for name in DEVICES},
+    }
+    return {name: errors(some, found) for name, some in kinds.items() if some}
 
 
 def _crossed(some: Sequence[Example]) -> dict[str, float]:
@@ -193,7 +215,14 @@ def _without(some: Sequence[Example], part: int) -> list[Example]:
 
 def main() -> None:
     """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", type=int, help="number of the first design that is judged")
+    arguments = parser.parse_args()
     every = examples()
+    if arguments.before is not None:
+        judged = later_errors(every, arguments.before)
+        print(json.dumps({name: _round_all(found) for name, found in judged.items()}, indent=1))
+        return
     known = [e for e in every if e.workload not in HELD_OUT_WORKLOADS]
     unseen = [e for e in every if e.workload in HELD_OUT_WORKLOADS]
     found = fitted(known)

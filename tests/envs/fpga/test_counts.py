@@ -10,6 +10,7 @@ import pytest
 from archgym.envs.fpga.hardware.circuit import ONE, ZERO, Circuit, Value, bits_in
 from archgym.envs.fpga.hardware.device import DEVICES
 from archgym.envs.fpga.hardware.folding import Choices
+from archgym.envs.fpga.hardware.path import PATH_PARTS, Path
 from archgym.envs.fpga.hardware.top import Built, built
 from archgym.envs.fpga.model.fitting import examples
 from archgym.envs.fpga.model.prediction import ram_blocks
@@ -95,3 +96,36 @@ def test_flip_flops_are_those_of_synthesis_in_nearly_all_measured_designs(family
     some = [e for e in examples() if e.device.family == family]
     off = [abs(e.made.circuit.parts["ff"] - e.row["ff_count"]) for e in some]
     assert sum(map(bool, off)) <= 0.05 * len(some)
+
+
+def part(path: Path, name: str) -> float:
+    return path[PATH_PARTS.index(name)]
+
+
+def test_what_is_subtracted_is_inverted_behind_a_chain_but_not_behind_a_lut() -> None:
+    circuit = Circuit()
+    a, b = value("a"), value("b")
+    assert part(circuit.sum(a, b).path, "inversions") == 0
+    assert part(circuit.sum(a, b, "-").path, "inversions") == 1
+    chained = circuit.sum(a, circuit.sum(a, b), "-").path
+    assert (part(chained, "inversions"), part(chained, "chains")) == (1, 2)
+    c = value("c")
+    circuit.depends(c.bits, a.bits, b.bits)
+    assert part(circuit.sum(a, c, "-").path, "inversions") == 0
+
+
+def test_paths_end_and_begin_at_the_multipliers_of_a_up5k_only() -> None:
+    def most(device: str) -> tuple[float, float]:
+        design = {**DESIGN, "device": device, "product": "dsp", "product_register": False}
+        design |= {"weight_bits": 8, "activation_bits": 8}
+        choices = Choices.of(design, DEVICES[device].dsp_bits)
+        network = network_of({"input": [8], "layers": [{"dense": 4}]})
+        made = built(quantised(network, 8, 8), choices)
+        assert made.circuit.parts["dsp"] > 0
+        paths = [path for path in made.circuit.paths if part(path, "dsps")]
+        assert any(part(path, "memories") for path in made.circuit.paths)
+        return max(part(p, "memories") for p in paths), max(part(p, "chains") for p in paths)
+
+    assert most("ecp5_25k")[0] == 1
+    assert most("ice40_up5k")[0] == 0
+    assert min(most("ecp5_25k")[1], most("ice40_up5k")[1]) > 0
