@@ -10,9 +10,9 @@ from pydantic import Field
 
 from archgym import agent
 from archgym.agents.common.hyperparameters import BatchSize
-from archgym.agents.common.observations import some_outcomes
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST, FAILED_COST, costs
+from archgym.agents.common.uninfluenced import Uninfluenced
 from archgym.agents.ga import Genetic
 from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.agents.local import LocalSearch
@@ -43,8 +43,6 @@ _GOOD_SHARE, _GOOD_CREDIT = 0.05, 0.2
 
 _FRESH = -1
 """Stands for the member that searches from nothing besides the one that learns from history."""
-_REPEATS = 12
-"""Designs that others tried of which that member hears before a turn."""
 _MAX_FRESH_SHARE, _HISTORY_PATIENCE, _HISTORY_HALF_WAY = 0.8, 5, 3
 """Maximum share of its turns; designs for which history may lead to nothing better until it has
 some, and further ones before it has half of that share."""
@@ -66,9 +64,10 @@ class Auto(SequentialSampler):
     depends on time.
 
     Given history, the member with a model learns from it (:class:`GaussianProcessSearch`), and a
-    second one joins that searches from nothing and never hears of what history led to. It has turns
-    as soon as history leads to nothing better, up to four fifths of the model's: a misleading
-    history costs some designs, but not the way to the optimum.
+    second one joins that searches from nothing. Of what history led to it hears only where that is
+    no better than what it knows, once the data speak against history. It has turns as soon as
+    history leads to nothing better, up to four fifths of the model's: a misleading history costs
+    some designs, but not the way to the optimum.
 
     It has nothing to tune. The same seed gives the same search on the same machine and versions.
 
@@ -105,8 +104,7 @@ class Auto(SequentialSampler):
             for number, (kind, seed) in enumerate(zip(kinds, seeds, strict=True))
         ]
         self._settings = settings
-        self._fresh: agent.Sampler | None = None
-        self._outcomes: dict[int, Outcomes] = {}
+        self._fresh: Uninfluenced | None = None
         self._fruitless = 0  # designs since history last led to a better one
         self._success, self._tries = np.zeros((2, len(kinds) - 1))
         self._idle = 0  # designs since the last one that was better than all before
@@ -123,12 +121,14 @@ class Auto(SequentialSampler):
     def recall(self, history: History) -> Designs:
         """Adds a member that searches from nothing; the one with a model learns the history.
 
-        Whatever history says, the new member never hears of what it led to, unless it proposes
-        the same design. So a misleading history costs turns, but does not lead it astray.
+        Whatever history says, of what it led to the new member hears only once history is not
+        believed, and only of what is no better than what it knows (:class:`Uninfluenced`). So a
+        misleading history costs turns, but does not lead it astray, and is learned from.
         """
         kind = type(self._members[0])
         seed = int(self.rng.integers(2**31))
-        self._fresh = kind(self.space, self.directions, seed, **self._settings)
+        fresh = kind(self.space, self.directions, seed, **self._settings)
+        self._fresh = Uninfluenced(fresh, fresh.hyperparameters.n_initial)
         designs = self._members[0].recall(history)
         self._asked.update(dict.fromkeys(designs.keys(), 0))
         return designs
@@ -137,11 +137,11 @@ class Auto(SequentialSampler):
         """Informs every member, and credits the one whose proposal it was."""
         self._unseen.learn(designs, outcomes)
         values = costs(outcomes)
-        fresh = []
+        fresh = set()
         for row, (key, value) in enumerate(zip(designs.keys(), values.tolist(), strict=True)):
             member = self._asked.pop(key, None)
             if member != 0:
-                fresh.append(row)
+                fresh.add(row)
             if key in self._known:
                 continue
             self._credit(member, value)
@@ -151,19 +151,15 @@ class Auto(SequentialSampler):
             each.spread = self.spread
             each.tell(designs, outcomes)
         if self._fresh is not None:
-            self._fresh.spread = self.spread
-            for row in range(len(designs)):
-                one = some_outcomes(outcomes, np.array([row]), self.space)
-                self._outcomes[one.designs.keys()[0]] = one
-                if row in fresh:
-                    self._fresh.tell(one.designs, one)
+            self._fresh.searcher.spread = self.spread
+            self._fresh.tell(outcomes, fresh, others_led=self._trusts)
 
     def _next(self) -> Designs:
         """A design of a member that is drawn, or a random one if that has nothing new."""
         member = int(self.rng.choice(len(self._members), p=self._shares()))
         if member == 0 and self._fresh is not None and self.rng.random() < self._fresh_share:
             member = _FRESH
-            design = self._from_nothing(self._fresh)
+            design = self._unseen.sift(self._fresh.ask())
         else:
             design = self._unseen.sift(self._members[member].ask(1))
         if not len(design):  # asked for by another, or nothing is left
@@ -172,21 +168,16 @@ class Auto(SequentialSampler):
         self._asked.update(dict.fromkeys(design.keys(), member))
         return design
 
-    def _from_nothing(self, member: agent.Sampler) -> Designs:
-        """A new design of the member without history, which hears of those that others tried."""
-        for _ in range(_REPEATS):
-            asked = member.ask(1)
-            known = self._outcomes.get(asked.keys()[0]) if len(asked) else None
-            if known is None:
-                return self._unseen.sift(asked)
-            member.tell(known.designs, known)
-        return self._unseen.take(0)
+    @property
+    def _trusts(self) -> bool:
+        """Whether the model that learns from history follows it."""
+        model = self._members[0]
+        return not isinstance(model, GaussianProcessSearch) or model.trusts
 
     @property
     def _fresh_share(self) -> float:
         """Share of the model's turns that the member without history has."""
-        model = self._members[0]
-        if isinstance(model, GaussianProcessSearch) and not model.trusts:
+        if not self._trusts:
             return _MAX_FRESH_SHARE
         stuck = max(0, self._fruitless - _HISTORY_PATIENCE)
         return _MAX_FRESH_SHARE * stuck / (stuck + _HISTORY_HALF_WAY)

@@ -158,6 +158,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             self.space, len(self.directions), settings.models, settings.interactions, self.rng
         )
         patience = settings.patience if len(self.directions) == 1 else 0
+        self._n_from_history = 0
         self.trusts = True
         """Whether the latest model used what earlier searches say."""
         self._tabu = TabuRegions(self._models.alike, settings.niche_correlation, patience)
@@ -170,7 +171,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
                 return history.start(0)
             experience = self._models.experience
             own = 2 * len(experience) if not experience.ordered else _FROM_HISTORY
-            return experience.start(min(own, _FROM_HISTORY))
+            first = experience.start(min(own, _FROM_HISTORY))
+            self._n_from_history = len(first)
+            return first
 
     def _next(self) -> Designs:
         known, turn = self._observations, self._observations.asked
@@ -187,7 +190,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             codes = codes[free] if elsewhere else codes
         learned = self._models.learn(known, known.rows(self.hyperparameters.most_data), turn)
         self.trusts = learned.trusts
-        if turn < self.hyperparameters.n_initial and not learned.trusts:
+        if turn < self._n_from_history + self.hyperparameters.n_initial and not learned.trusts:
             return self._initial(turn)
         idle = len(known) - int(known.costs.argmin()) > _IDLE
         every = _NEAR_EVERY_WHEN_IDLE if idle else _NEAR_EVERY
