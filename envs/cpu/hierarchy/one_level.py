@@ -16,28 +16,17 @@ from numpy.typing import NDArray
 from archgym.envs.cpu.hierarchy.compiled import entry, inlined
 from archgym.envs.cpu.hierarchy.config import POLICIES, CacheLevel
 from archgym.envs.cpu.hierarchy.layout import (
-    BIMODAL,
-    BIMODAL_PERIOD,
-    COUNTER_MAX,
     DIRTY,
     DRAWN,
-    DRRIP,
     LRU,
-    MAX_RRPV,
     RANDOM,
-    REUSED,
-    RRPV_BITS,
-    RRPV_SHIFT,
-    SELECTOR,
-    SELECTOR_MAX,
     SHIP,
-    SIGNATURE_SHIFT,
     SIGNATURES,
-    SRRIP,
     STORE,
     WRITEBACK,
     leading_sets,
 )
+from archgym.envs.cpu.hierarchy.policies import displaced, insertion, used, victim
 from archgym.envs.cpu.hierarchy.references import References
 
 __all__ = ["Passed", "merged", "through"]
@@ -272,7 +261,7 @@ def _through(sources: int) -> Any:
                 counts[what, 0] += 1
                 note[at] |= dirty
                 if policy != RANDOM and (refreshing >> what) & 1 == 1:
-                    note[at] = _used(note[at], counters, policy)
+                    note[at] = used(note[at], counters, policy)
                 continue
             counts[what, 1] += 1
             if what != WRITEBACK:
@@ -281,85 +270,30 @@ def _through(sources: int) -> Any:
                 passed_owner[count] = number
                 passed[count] = address
                 count += 1
-            at = _victim(held, note, state, end - ways, ways, policy)
-            victim, victim_note = held[at], note[at]
+            at = _way(held, note, state, end - ways, ways, policy)
+            before, before_note = held[at], note[at]
             position = chosen_set % leaders
-            mark = _insertion(state, counters, position, what, ip[number], policy)
+            mark = insertion(state, counters, position, what, ip[number], policy)
             held[at] = line
             note[at] = mark | dirty
-            if victim < 0:
+            if before < 0:
                 continue
             passed_owner[count] = number
-            passed[count] = -1 - (victim << shift)
-            count += victim_note & DIRTY
-            writebacks += victim_note & DIRTY
-            if policy == SHIP and victim_note & REUSED == 0:
-                signature = victim_note >> SIGNATURE_SHIFT
-                counters[signature] = max(0, counters[signature] - 1)
+            passed[count] = -1 - (before << shift)
+            count += before_note & DIRTY
+            writebacks += before_note & DIRTY
+            displaced(before_note, counters, policy)
         return count, writebacks
 
     return through_level
 
 
 @inlined
-def _used(note: Any, counters: Any, policy: Any) -> Any:
-    """The bits of a line that is used again."""
-    note &= ~RRPV_BITS
-    if policy == SHIP:
-        signature = note >> SIGNATURE_SHIFT
-        counters[signature] = min(COUNTER_MAX, counters[signature] + 1)
-        note |= REUSED
-    return note
-
-
-@inlined
-def _victim(held: Any, note: Any, state: Any, first: Any, ways: Any, policy: Any) -> Any:
+def _way(held: Any, note: Any, state: Any, first: Any, ways: Any, policy: Any) -> Any:
     """An empty way, which are the last ones of a set, or that of the victim."""
-    end = first + ways
-    if held[end - 1] < 0:
-        at = first
-        while held[at] >= 0:
-            at += 1
-        return at
-    if policy == RANDOM:
-        drawn = state[DRAWN] * 6364136223846793005 + 1442695040888963407
-        state[DRAWN] = drawn
-        return first + ((drawn >> 33) & 0x7FFFFFFF) % ways
-    oldest, at = -1, first
-    for place in range(first, end):
-        value = note[place] & RRPV_BITS
-        if value > oldest:
-            oldest, at = value, place
-    if oldest < RRPV_BITS:
-        for place in range(first, end):
-            note[place] += RRPV_BITS - oldest
+    if held[first + ways - 1] >= 0:
+        return victim(note, state, first, ways, policy)
+    at = first
+    while held[at] >= 0:
+        at += 1
     return at
-
-
-@inlined
-def _insertion(state: Any, counters: Any, position: Any, kind: Any, ip: Any, policy: Any) -> Any:
-    """The bits of a new line: its re-reference prediction value, and its signature."""
-    long = (MAX_RRPV - 1) << RRPV_SHIFT
-    distant = MAX_RRPV << RRPV_SHIFT
-    if policy == RANDOM:
-        return 0
-    if policy == SRRIP or kind == WRITEBACK:
-        return long | (REUSED if policy == SHIP else 0)  # a write-back has no signature
-    if policy == DRRIP:
-        bimodal = state[SELECTOR] > SELECTOR_MAX // 2
-        if position == 0:  # leads for SRRIP, whose misses speak for BRRIP
-            bimodal = False
-            state[SELECTOR] = min(SELECTOR_MAX, state[SELECTOR] + 1)
-        elif position == 1:
-            bimodal = True
-            state[SELECTOR] = max(0, state[SELECTOR] - 1)
-        if not bimodal:
-            return long
-        state[BIMODAL] += 1
-        if state[BIMODAL] < BIMODAL_PERIOD:
-            return distant
-        state[BIMODAL] = 0
-        return long
-    signature = (ip ^ (ip >> 14) ^ (ip >> 28)) & (SIGNATURES - 1)
-    value = long if counters[signature] > 0 else distant
-    return value | (signature << SIGNATURE_SHIFT)
