@@ -202,6 +202,14 @@ def _rows(lines: Path) -> list[dict[str, Any]]:
     return found
 
 
+def _share(text: str) -> tuple[int, int]:
+    """Which part of the numbers, of how many."""
+    share, _, shares = text.partition("/")
+    if not (share.isdecimal() and shares.isdecimal() and 1 <= int(share) <= int(shares)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no share, such as 1/2 or 2/2")
+    return int(share), int(shares)
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -211,14 +219,15 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="number to begin with, at least")
     parser.add_argument(
         "--share",
-        default="1/1",
+        type=_share,
+        default=(1, 1),
         help="as 1/2: every second ten numbers, for processes side by side",
     )
     arguments = parser.parse_args()
     if arguments.pack:
         print(f"{packed(arguments.lines, arguments.pack)} rows")
         return
-    share, shares = (int(part) for part in arguments.share.split("/"))
+    share, shares = arguments.share
     end = time.monotonic() + 60.0 * arguments.minutes
     rows = _rows(arguments.lines) if arguments.lines.exists() else []
     rows += measured_rows()
