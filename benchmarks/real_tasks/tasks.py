@@ -58,8 +58,10 @@ def _with(arguments: dict[str, Any], objective: Any) -> dict[str, Any]:
     return arguments if objective is None else {**arguments, "objective": objective}
 
 
-def _on(environment: str, name: str, half: Half, workload: str, objective: Any = None) -> RealTask:
-    return RealTask(name, environment, half, _with({"workload": workload}, objective))
+def _on(
+    environment: str, name: str, half: Half, workload: Any, objective: Any = None, **more: Any
+) -> RealTask:
+    return RealTask(name, environment, half, _with({"workload": workload, **more}, objective))
 
 
 TASKS: tuple[RealTask, ...] = (
@@ -136,5 +138,125 @@ TASKS: tuple[RealTask, ...] = (
             "workload": "cloud_2",
             "objective": {"product": {"read_latency_mean_ns": 1, "power_mw": 1}},
         },
+    ),
+    # Fewer instructions than the environment's own, so that a simulation takes milliseconds.
+    _on("CPU-v0", "cpu-sqlite", "develop", {"recorded": "sqlite", "instructions": 300_000}),
+    _on(
+        "CPU-v0",
+        "cpu-zstd-memory",
+        "develop",
+        {"recorded": "zstd", "instructions": 100_000},
+        space="memory",
+    ),
+    _on(
+        "CPU-v0",
+        "cpu-sort-energy",
+        "judge",
+        {"recorded": "sort", "instructions": 300_000},
+        {"minimize": "energy_per_instruction_pj", "limits": ["access_time_mean_ns <= 2"]},
+    ),
+    _on(
+        "CPU-v0",
+        "cpu-perl-core",
+        "judge",
+        {"recorded": "perl", "instructions": 100_000},
+        {"maximize": "ipc_rate", "limits": ["area_um2 <= 8e6"]},
+        space="core",
+    ),
+    _on("SoC-v0", "soc-edge-detection", "develop", "edge_detection"),
+    _on(
+        "SoC-v0",
+        "soc-audio-energy",
+        "develop",
+        "audio",
+        {"minimize": "energy_mj", "limits": ["latency_budget_share <= 1", "area_mm2 <= 20"]},
+    ),
+    _on("SoC-v0", "soc-cava", "judge", "cava"),
+    _on(
+        "SoC-v0",
+        "soc-ar-product",
+        "judge",
+        "ar",
+        {"product": {"latency_ms": 1, "power_mw": 1, "area_mm2": 1}},
+    ),
+    _on("FPGA-v0", "fpga-jet-small", "develop", "jet_small"),
+    _on(
+        "FPGA-v0",
+        "fpga-image-latency",
+        "develop",
+        "image_6x6",
+        {"minimize": "latency_ns", "limits": ["lut_count <= 2000", "sqnr_db >= 15"]},
+        fixed={"device": "ice40_hx8k"},
+    ),
+    _on("FPGA-v0", "fpga-control", "judge", "control"),
+    _on(
+        "FPGA-v0",
+        "fpga-digits-luts",
+        "judge",
+        "digits",
+        {"minimize": "lut_count", "limits": ["sqnr_db >= 20", "latency_ns <= 20000"]},
+    ),
+    _on("GPUKernel-v0", "gpu-square", "develop", "square_3072"),
+    _on("GPUKernel-v0", "gpu-attention-bert", "develop", "attention_bert", space="attention"),
+    _on("GPUKernel-v0", "gpu-mlp-energy", "judge", "mlp_up", "minimize energy_mj"),
+    _on("GPUKernel-v0", "gpu-attention-llama", "judge", "attention_llama", space="attention"),
+    _on("LLMTraining-v0", "training-gpt", "develop", "gpt_7.5b_a100_64"),
+    _on(
+        "LLMTraining-v0",
+        "training-llama-energy",
+        "develop",
+        "llama3_70b_h100_256",
+        {"minimize": "energy_j_per_token", "limits": ["peak_memory_gib <= 80"]},
+    ),
+    _on("LLMTraining-v0", "training-mixtral", "judge", "mixtral_8x7b_h100_64"),
+    _on("LLMTraining-v0", "training-llama-405b", "judge", "llama3_405b_h100_1024"),
+    _on("LLMDevice-v0", "device-phone", "develop", "phone"),
+    _on(
+        "LLMDevice-v0",
+        "device-board-speed",
+        "develop",
+        "edge_board",
+        {
+            "maximize": "tokens_per_s",
+            "limits": [
+                "loss_predicted_nats_per_token <= 2.7",
+                "area_mm2 <= 50",
+                "free_memory_gib >= 0",
+            ],
+        },
+    ),
+    _on("LLMDevice-v0", "device-laptop", "judge", "laptop"),
+    _on(
+        "LLMDevice-v0",
+        "device-box-cost",
+        "judge",
+        "shared_box",
+        {
+            "minimize": "cost_usd",
+            "limits": [
+                "loss_predicted_nats_per_token <= 2.5",
+                "token_latency_ms <= 40",
+                "free_memory_gib >= 0",
+            ],
+        },
+    ),
+    _on("LLMServing-v0", "serving-conv", "develop", "llama3_8b_a100_4_conv"),
+    _on(
+        "LLMServing-v0",
+        "serving-mixed-fleet",
+        "develop",
+        "llama3_70b_a100_16_h100_8_conv",
+        {
+            "minimize": "cost_usd_per_mtoken",
+            "limits": ["attainment_share >= 0.9", "memory_use_share <= 1"],
+        },
+    ),
+    _on("LLMServing-v0", "serving-mixtral", "judge", "mixtral_8x7b_h100_8_conv"),
+    _on(
+        "LLMServing-v0",
+        "serving-users-latency",
+        "judge",
+        "llama3_8b_a100_4_users",
+        {"minimize": "ttft_p99_ms", "limits": ["tpot_p99_ms <= 50", "memory_use_share <= 1"]},
     ),
 )
