@@ -37,14 +37,22 @@ def noise_shares(cost: Floats, errors: Floats) -> Floats:
 def cost_forms(cost: Floats) -> dict[str, tuple[Floats, float]]:
     """Forms of the cost that may be learned, each with the log likelihood of its scale.
 
-    They are the ratio to the baseline and its logarithm, the cost, both standardised: some metrics
-    are closer to a sum of effects, others to a product.
+    They are the ratio to the baseline, its logarithm (the cost), and minus its reciprocal, all
+    standardised: some metrics are closer to a sum of effects, others to a product, and where most
+    designs are many times worse than the best, the reciprocal tells the good ones apart. These are
+    the transformations of Box and Cox (An Analysis of Transformations, Journal of the Royal
+    Statistical Society B, 1964) with the powers 1, 0 and -1.
     """
-    slopes = {"ratio": cost - cost.max(), "cost": 0.0 * cost}
+    above, below = cost - cost.max(), cost - cost.min()  # so that no exponential overflows
+    raw = {
+        "ratio": (np.exp(above), above),
+        "cost": (cost, np.zeros_like(cost)),
+        "reciprocal": (-np.exp(-below), -below),
+    }
     forms = {}
-    for name, form in (("ratio", np.exp(slopes["ratio"])), ("cost", cost)):
+    for name, (form, log_slope) in raw.items():
         target, scale = standardised(form)
-        forms[name] = target, float((slopes[name] - np.log(scale)).sum())
+        forms[name] = target, float((log_slope - np.log(scale)).sum())
     return forms
 
 

@@ -56,9 +56,9 @@ class Models:
     """Learns from observations.
 
     Each goal has several processes that differ in their prior and take turns, so that no process
-    misleads the search for long. They learn the cost or the ratio to the baseline, whichever makes
-    the data likelier. Until something feasible is known, the distance from keeping all limits
-    takes the place of the goals.
+    misleads the search for long. They learn the form of the cost that makes the data likeliest
+    (:func:`archgym.agents.common.targets.cost_forms`). Until something feasible is known, the
+    distance from keeping all limits takes the place of the goals.
 
     Args:
         space: the design space.
@@ -83,6 +83,7 @@ class Models:
         self._n_models, self._rng = n_models, rng
         additive = interactions and len(space.free) in Interactions.columns
         self.goals: list[list[AnyProcess]] = [[*self._processes(additive)] for _ in range(n_goals)]
+        self._likeliest = [[""] * n_models for _ in range(n_goals)]  # form of the cost, by process
         self._limits: dict[int, AnyProcess] = {}
         self.experience: Experience | None = None
 
@@ -123,8 +124,7 @@ class Models:
             noise = [noise_shares(goal, errors) for goal, errors in pairs]
         else:  # the way to what keeps the limits comes first
             distance = distance_from_limits(excess[ok])
-            forms = [cost_forms(distance)]
-            del forms[0]["ratio"]
+            forms = [{"cost": cost_forms(distance)["cost"]}]
             noise = [np.zeros(int(ok.sum()))]
             excess = excess[:, :0]
         limits = []
@@ -137,12 +137,16 @@ class Models:
         goals: list[AnyProcess] = []
         targets = []
         for number, (form, known_noise) in enumerate(zip(forms, noise, strict=True)):
-            model = self.goals[number][turn % self._n_models]
+            which = turn % self._n_models
+            model = self.goals[number][which]
             if isinstance(model, TrendedProcess):
                 cost = known.goals[rows][ok][:, number] if feasible else distance
                 form = self._follow(model, cost, number if feasible else None)
                 known_noise = known_noise * form["cost"][0].var()
-            targets.append(self._fit(model, x[ok], form, waiting, known_noise))
+            latest = self._likeliest[number][which]
+            used, target = self._fit(model, x[ok], form, latest, waiting, known_noise)
+            self._likeliest[number][which] = used
+            targets.append(target)
             goals.append(model)
         keeps = costs[ok] < BROKEN_LIMIT_COST if feasible else np.ones(int(ok.sum()), dtype=bool)
         return Learned(goals, np.stack(targets, axis=1)[keeps], limits, feasible)
@@ -190,18 +194,23 @@ class Models:
         model: AnyProcess,
         x: Floats,
         forms: dict[str, tuple[Floats, float]],
+        latest: str,
         waiting: Floats,
         noise: Floats,
-    ) -> Floats:
-        """Fits a process to the likeliest form of a cost; gives its targets."""
-        start = next(iter(forms.values()))[0]
+    ) -> tuple[str, Floats]:
+        """Fits a process to the likeliest form of a cost; gives its name and targets.
+
+        It is tuned on the form that was the likeliest the time before, ``latest``.
+        """
+        start, _ = forms.get(latest) or next(iter(forms.values()))
         model.tune(x, start, noise)
         model.fit(x, start, noise)
-        target, _ = max(forms.values(), key=lambda form: model.retarget(form[0]) + form[1])
+        used = max(forms, key=lambda name: model.retarget(forms[name][0]) + forms[name][1])
+        target, _ = forms[used]
         model.retarget(target)
         if len(waiting):
             model.anticipate(waiting)
-        return target
+        return used, target
 
     def _processes(self, additive: bool) -> list[GaussianProcess]:
         """Those of a goal, which take turns."""

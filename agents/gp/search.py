@@ -68,7 +68,8 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     the best design there are left alone most of the time from then on
     (:mod:`archgym.agents.gp.tabu`), unless there are several goals.
 
-    The processes learn the cost or the ratio to the baseline, whichever makes the data likelier.
+    The processes learn the ratio to the baseline, its logarithm (the cost) or its reciprocal,
+    whichever makes the data likeliest.
     Each limit that was broken, and failing, has its own process, and the logarithm of the chance to
     keep them is added; until something feasible is known, the distance from all limits takes
     the place of the cost. A design whose prediction is certain differs from known ones in dead
