@@ -1,11 +1,11 @@
-"""What models learn of limits."""
+"""What models learn of costs and limits."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from archgym.agents.common.targets import distance_from_limits, limit_targets
+from archgym.agents.common.targets import cost_forms, distance_from_limits, limit_targets
 
 
 def test_an_upper_limit_is_learned_as_the_logarithm_of_the_ratio_to_it() -> None:
@@ -30,3 +30,23 @@ def test_the_distance_from_all_limits_is_zero_where_they_are_kept() -> None:
         np.array([[2.0, 0.5], [0.02, 0.01], [0.3, -0.4], [-0.9, 0.0]])
     )
     assert far > one > close > kept == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "power"), [("ratio", 1.0), ("cost", 0.0), ("reciprocal", -1.0)], ids=str
+)
+def test_the_likeliest_form_is_the_one_that_is_normal(name: str, power: float) -> None:
+    normal = 6.0 + np.random.default_rng(0).normal(size=400)
+    cost = np.log(normal) / power if power else normal
+    forms = cost_forms(cost)
+    assert max(forms, key=lambda form: forms[form][1]) == name
+
+
+def test_every_form_keeps_the_order_of_costs_however_far_apart() -> None:
+    cost = np.array([-900.0, -899.5, -0.1, 0.0, 3.0, 900.0, 900.5])
+    for target, scale in cost_forms(cost).values():
+        assert np.isfinite(target).all() and np.isfinite(scale)
+        assert (np.diff(target) >= 0).all() and target[-1] > target[0]
+    near = np.linspace(0.0, 2.0, 9)
+    for target, _ in cost_forms(near).values():
+        assert (np.diff(target) > 0).all()
