@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.envs.soc.blocks.costs import blocks
+from archgym.envs.soc.blocks.costs import KINDS, blocks
 from archgym.envs.soc.graphs.workload import Workload
 from archgym.envs.soc.simulation.layout import SystemArrays
 from archgym.envs.soc.space import ACCELERATOR, BUSES, CORES, MEMORIES
@@ -15,6 +16,7 @@ from archgym.space import Designs
 
 __all__ = ["SMALL_CLOCK_MHZ", "build_systems"]
 
+_CORES: Final = tuple(f"core{core}" for core in range(CORES))
 SMALL_CLOCK_MHZ: Final = 800
 """Of memory and bus of the space ``small``."""
 
@@ -27,7 +29,7 @@ def build_systems(workload: Workload, designs: Designs) -> SystemArrays:
     inputs = _inputs(reader, workload)
     memories = [f"memory{memory}" for memory in range(MEMORIES)]
     buses = [f"bus{bus}" for bus in range(BUSES)]
-    kinds = [reader.texts(f"{name}_kind", "sram") == "dram" for name in memories]
+    kinds = [reader.places(f"{name}_kind", KINDS) for name in memories]
     b = blocks()
     return SystemArrays(
         processor=columns[0].astype(np.int64),
@@ -37,7 +39,7 @@ def build_systems(workload: Workload, designs: Designs) -> SystemArrays:
         bus=columns[4].astype(np.int64),
         memory=columns[5].astype(np.int64),
         input_memory=np.stack(inputs, axis=1).astype(np.int64),
-        memory_dram=np.stack(kinds, axis=1).astype(np.int64),
+        memory_dram=_stacked(kinds),
         memory_bus=_stacked([reader.numbers(f"{name}_bus", 0) for name in memories]),
         memory_rate=np.stack([reader.rate(name, b.memory_clock_hz) for name in memories], axis=1),
         bus_parent=_stacked([reader.numbers(f"{name}_parent", 0) for name in buses]),
@@ -58,10 +60,14 @@ class _Reader:
                 return self._designs.values(one, default).astype(np.float64)
         return np.full(len(self._designs), float(default))
 
-    def texts(self, name: str, default: str) -> NDArray[Any]:
-        if name in self._names:
-            return self._designs.values(name, default).astype(str)
-        return np.full(len(self._designs), default)
+    def places(self, name: str, texts: tuple[str, ...]) -> NDArray[np.int64]:
+        """Where a parameter's values stand among texts; 0 for a parameter that is not there."""
+        if name not in self._names:
+            return np.zeros(len(self._designs), np.int64)
+        position = self._designs.space.index(name)
+        parameter = self._designs.space.parameters[position]
+        places = [texts.index(parameter.value(code)) for code in range(parameter.size)]
+        return np.array([*places, 0])[self._designs.codes[:, position]]  # -1 where inactive
 
     def rate(self, name: str, clock_hz: float) -> NDArray[np.float64]:
         """Bytes a second."""
@@ -70,7 +76,7 @@ class _Reader:
         return self.numbers(f"{name}_width_b", blocks().widths_b[0]) * clock
 
 
-def _stacked(columns: list[NDArray[np.float64]]) -> NDArray[np.int64]:
+def _stacked(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return np.stack(columns, axis=1).astype(np.int64)
 
 
@@ -83,24 +89,19 @@ def _task(reader: _Reader, workload: Workload, number: int) -> list[NDArray[np.f
     """Processor, rate, energy, area, bus and memory of a task, each shape (n_designs,)."""
     b = blocks()
     name, task = list(workload.tasks.items())[number]
-    on = reader.texts(f"{name}_on", "core0")
-    core = np.zeros(len(on))
-    bus = reader.numbers("core0_bus", 0)
-    for other in range(1, CORES):
-        here = on == f"core{other}"
-        core[here] = other
-        bus = np.where(here, reader.numbers(f"core{other}_bus", 0), bus)
+    on = reader.places(f"{name}_on", (*_CORES, ACCELERATOR))
+    there = on == CORES
+    core = np.where(there, CORES + number, on)
+    bus = np.stack([reader.numbers(f"{one}_bus", 0) for one in (*_CORES, name)])
+    bus = np.take_along_axis(bus, on[None], axis=0)[0]
     memory = reader.numbers(f"{name}_memory", 0)
     rate = np.full(len(on), b.core_rate)
     energy = np.full(len(on), b.core_energy_j)
     area = np.full(len(on), b.core_area_m2)
     if task.accelerator is not None:
-        there = on == ACCELERATOR
         a = task.accelerator
         lanes = np.minimum(reader.numbers(f"{name}_lanes", 1, "lanes"), task.iterations)
         speedup = lanes * reader.numbers(f"{name}_clock_mhz", 100, "clock_mhz") / b.clocks_mhz[0]
-        core = np.where(there, CORES + number, core)
-        bus = np.where(there, reader.numbers(f"{name}_bus", 0), bus)
         rate = np.where(there, speedup * task.operations * b.accelerator_clock_hz / a.cycles, rate)
         once = lanes * a.energy_fj * 1e-15 * b.accelerator_energy_scale / task.operations
         energy = np.where(there, once, energy)

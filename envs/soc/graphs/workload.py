@@ -22,7 +22,7 @@ from archgym.envs.soc.graphs.task_graph import (
     read_graph,
     shipped_graphs,
 )
-from archgym.envs.soc.simulation.layout import GraphArrays
+from archgym.envs.soc.simulation.layout import GraphArrays, graph_arrays
 from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["DEFAULT_WORKLOAD", "Workload", "WorkloadSpec", "load_workload", "workload_names"]
@@ -69,7 +69,7 @@ class Workload:
                 )
                 rows.append((first, last, size, write, read))
         columns = [np.array(column) for column in zip(*rows, strict=True)]
-        return GraphArrays(
+        return graph_arrays(
             np.array([task.operations for task in self.tasks.values()]),
             np.array([i for i, graph in enumerate(self.graphs) for _ in graph.tasks]),
             columns[0].astype(np.int64),
