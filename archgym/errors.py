@@ -47,13 +47,23 @@ class UnknownNameError(ArchgymError):
         name: the name as given.
         allowed: the names that exist.
         where: where it was found, for example ``"agents[0].name"``; empty if obvious.
+        reason: why there is none here, of a name that exists elsewhere.
     """
 
-    def __init__(self, kind: str, name: object, allowed: Iterable[str], where: str = "") -> None:
+    def __init__(
+        self,
+        kind: str,
+        name: object,
+        allowed: Iterable[str],
+        where: str = "",
+        reason: str = "",
+    ) -> None:
         place, shown = f"{where}: " if where else "", repr(name)
         if len(shown) > _LONGEST_SHOWN:
             shown = f"{shown[:_LONGEST_SHOWN]}... ({len(shown):,} characters)"
-        super().__init__(f"{place}unknown {kind} {shown}. {did_you_mean(str(name), allowed)}")
+        what = f"no {kind} {shown} here: {reason}" if reason else f"unknown {kind} {shown}"
+        hint = did_you_mean("" if reason else str(name), allowed)
+        super().__init__(f"{place}{what}. {hint}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The message alone: what is allowed is in it."""

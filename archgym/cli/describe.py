@@ -41,6 +41,8 @@ __all__ = [
 
 BETTER = {"minimize": "smaller", "maximize": "larger"}
 """Which values of a metric are better, by its direction."""
+_SECTIONS = ("Args", "Attributes", "Raises", "Members", "Measured", "Limits", "References")
+"""Sections of a docstring, which end its paragraphs."""
 
 
 def find(name: str) -> Any:
@@ -126,9 +128,8 @@ def agent_json(name: str, cls: type[Agent]) -> dict[str, Any]:
 def paragraphs(doc: str | None) -> str:
     """A docstring up to its sections, each paragraph on one line, without markup."""
     parts = inspect.cleandoc(doc or "").split("\n\n")
-    kept = itertools.takewhile(
-        lambda part: not re.match(r"(Args|Attributes|Raises|References):|>>>", part), parts
-    )
+    ends = re.compile(rf"({'|'.join(_SECTIONS)}):|>>>")
+    kept = itertools.takewhile(lambda part: not ends.match(part), parts)
     return _plain("\n\n".join(" ".join(part.split()) for part in kept))
 
 

@@ -23,7 +23,7 @@ _SUFFIXES = {
 """How units are spelled at the end of a name, where it is not the unit in lower case."""
 
 
-_NOTHING = 1e-15  # a ratio below stands for 0, as scores have no ratio of 0
+_NOTHING = 1e-12  # a ratio below stands for 0, as what rounding leaves of a difference does
 _DIMENSIONLESS = re.compile(
     r"(?:.*_)?(?:ipc|cpi|[a-z]*pki|speedup|slowdown|accuracy|perplexity)", re.IGNORECASE
 )
@@ -139,7 +139,7 @@ def change_text(value: float | None, base: float | None, digits: int = 1) -> str
 
     >>> change_text(1.2, 1.0), change_text(5.0, 0.001), change_text(1.0, None)
     ('+20.0%', 'x5,000', '')
-    >>> change_text(0.002, 1.0), change_text(0.0, 1.0), change_text(1e-22, 1.0)
+    >>> change_text(0.002, 1.0), change_text(0.0, 1.0), change_text(1.1e-16, 0.07)
     ('x0.002', '-100.0%', '-100.0%')
 
     Args:

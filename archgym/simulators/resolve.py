@@ -116,9 +116,14 @@ def simulator_of(
 
     Raises:
         UnknownNameError: if there is no such simulator.
-        InvalidValueError: if the file does not fit the environment; the message says what differs.
+        InvalidValueError: if the file does not fit the environment (the message says what
+            differs), or it is neither a text nor a simulator.
     """
     if not isinstance(simulator, str):
+        if not hasattr(simulator, "metric_names"):
+            raise InvalidValueError(
+                f"simulator must be a name, SCHEME:PATH or a Simulator, not {simulator!r:.80}"
+            )
         return simulator
     if file is not None:
         if differences := file.differences(problem):

@@ -35,8 +35,10 @@ class ConstrainedSpace(SpaceDefinition):
         *,
         fixed: Mapping[str, Any] | None = None,
         excluded: Mapping[str, Sequence[Any]] | None = None,
+        absent: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(parameters, rules, fixed or {}, {} if excluded is None else excluded)
+        excluded = {} if excluded is None else excluded
+        super().__init__(parameters, rules, fixed or {}, excluded, absent or {})
         held = [self.index(name) for name in self.fixed]
         self._held = [(position, int(self.allowed_codes(position)[0])) for position in held]
         self._conditions = [

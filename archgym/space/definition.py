@@ -54,6 +54,7 @@ class SpaceDefinition(DesignKeys):
         fixed: parameters that are not searched, with their values.
         excluded: values that parameters were declared with and that no design has, by parameter.
         declared: the parameters with the excluded values; conditions and rules may name these.
+        absent: why it lacks parameters that like spaces have, by name.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class SpaceDefinition(DesignKeys):
         rules: Iterable[Rule],
         fixed: Mapping[str, Any],
         excluded: Mapping[str, Sequence[Any]],
+        absent: Mapping[str, str],
     ) -> None:
+        self.absent: dict[str, str] = dict(absent)
         if isinstance(parameters, Parameter):
             raise InvalidValueError(f"parameters are a list, not {parameters.name!r} alone")
         self.declared: tuple[Parameter, ...] = tuple(parameters)
@@ -177,7 +180,8 @@ class SpaceDefinition(DesignKeys):
         try:
             return self._positions[name]
         except KeyError:
-            raise UnknownNameError("parameter", name, self.names) from None
+            reason = self.absent.get(name, "")
+            raise UnknownNameError("parameter", name, self.names, reason=reason) from None
 
     def __getitem__(self, name: str) -> Parameter:
         return self.parameters[self.index(name)]

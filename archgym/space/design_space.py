@@ -42,6 +42,8 @@ class DesignSpace(ConstrainedSpace):
         fixed: parameters that are not searched, with their values.
         excluded: values that parameters have and no design shall, as a list by parameter;
             conditions and rules may still name them.
+        absent: parameters that like spaces have, each with the reason why this one has it not;
+            said to who names one. It is not part of the space's JSON.
 
     Raises:
         InvalidValueError: if names repeat, a condition looks ahead, or a condition or rule
@@ -64,8 +66,7 @@ class DesignSpace(ConstrainedSpace):
             UnknownNameError: if a parameter does not exist.
             DesignError: if a value is not allowed.
         """
-        fixed = {**self.fixed, **values}
-        return DesignSpace(self.declared, self.rules, fixed=fixed, excluded=self.excluded)
+        return self._with({**self.fixed, **values}, self.excluded)
 
     def exclude(self, values: Mapping[str, Sequence[Any]]) -> DesignSpace:
         """The same space without some values of its parameters.
@@ -93,8 +94,7 @@ class DesignSpace(ConstrainedSpace):
         for name, more in values.items():
             listed = isinstance(more, Sequence) and not isinstance(more, str)
             excluded[name] = [*excluded.get(name, ()), *more] if listed else more
-        fixed = self.fixed
-        return DesignSpace(self.declared, self.rules, fixed=fixed, excluded=excluded)
+        return self._with(self.fixed, excluded)
 
     def release(self, names: Iterable[str]) -> DesignSpace:
         """The same space with some parameters searched over all values.
@@ -109,11 +109,16 @@ class DesignSpace(ConstrainedSpace):
             what: {name: value for name, value in of.items() if name not in released}
             for what, of in (("fixed", self.fixed), ("excluded", self.excluded))
         }
-        return DesignSpace(self.declared, self.rules, **kept)
+        return self._with(**kept)
 
     def without_fixed(self) -> DesignSpace:
         """The same space with nothing held at a value."""
-        return DesignSpace(self.declared, self.rules, excluded=self.excluded)
+        return self._with({}, self.excluded)
+
+    def _with(self, fixed: Mapping[str, Any], excluded: Mapping[str, Any]) -> DesignSpace:
+        return DesignSpace(
+            self.declared, self.rules, fixed=fixed, excluded=excluded, absent=self.absent
+        )
 
     def parse(self, name: str, text: str) -> Any:
         """The value of a parameter that a text on a command line means.

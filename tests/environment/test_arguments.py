@@ -98,6 +98,11 @@ def test_incidental_arguments_are_taken() -> None:
     )
 
 
+def test_a_simulator_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidValueError, match=r"simulator must be a name.*not 3"):
+        archgym.make("Conformance-v0", simulator=3)
+
+
 def test_the_shipped_check_finds_settings_that_are_not_there() -> None:
     (result,) = check_environment(Silent)
     assert not result.passed

@@ -28,6 +28,9 @@ _KINDS: Mapping[str, tuple[dict[str, Any], int]] = {
 def agent_page(name: str, cls: type[Agent]) -> str:
     """The page of an agent, in Markdown.
 
+    Sections of the class's docstring that it shows: Members (``name: what it does``), Measured,
+    Limits and References.
+
     Args:
         name: under which it is made.
         cls: its class.
@@ -41,6 +44,9 @@ def agent_page(name: str, cls: type[Agent]) -> str:
         name=name,
         extra=re.search(r"archgym\[([\w,-]+)\]", inspect.getdoc(cls) or ""),
         suits=[(kind, _suits(cls, *problem)) for kind, problem in _KINDS.items()],
+        members=[one.partition(": ")[::2] for one in _section(cls, "Members")],
+        measured=_section(cls, "Measured"),
+        limits=_section(cls, "Limits"),
         sources=_section(cls, "References"),
     )
 

@@ -92,8 +92,9 @@ def check_folder(
     if not _contains(trials, before, bool(folder.shard)):
         same = "as the other shards have it" if folder.shard else "that it began with"
         more = "" if folder.shard else ", or with more seeds, agents, environments or budget"
+        difference = _difference(folder, experiment, trials)
         raise ExperimentError(
-            f"the run in {path} is of another experiment: {_difference(folder, experiment)}; "
+            f"the run in {path} is of another experiment: {difference}; "
             f"a run is resumed with the experiment {same}{more}"
         )
 
@@ -250,14 +251,27 @@ def _check_writable(folder: RunFolder) -> None:
         raise ExperimentError(f"{refused}no permission to write in {nearest}")
 
 
-def _difference(folder: RunFolder, experiment: Experiment) -> str:
+def _difference(folder: RunFolder, experiment: Experiment, trials: Sequence[Trial]) -> str:
     """The first difference between an experiment and the one that was run in the folder."""
     try:
         before = bounded_yaml.read(folder.path / "experiment.yaml")
     except (OSError, yaml.YAMLError):
         return "its experiment.yaml cannot be read"
     found = _first_difference(before, experiment.to_json(), "")
-    return found or "archgym expands it to other trials now (another version?)"
+    return found or _other_version(folder.trials(), trials)
+
+
+def _other_version(before: Sequence[Trial], trials: Sequence[Trial]) -> str:
+    """How the trials of the same experiment differ from those of the version that ran it."""
+    now = {trial.trial_id: trial for trial in trials}
+    differences = (
+        _first_difference(old.to_json(), now[old.trial_id].to_json(), "")
+        if old.trial_id in now
+        else f"{old.trial_id} is no trial of it now"
+        for old in before
+    )
+    found = next(filter(None, differences), "it has more trials now")
+    return f"another version of archgym began it: {found}"
 
 
 def _first_difference(before: Any, now: Any, where: str) -> str:

@@ -42,7 +42,8 @@ class Trial:
         seed: seed of the agent.
         budget: distinct legal designs to simulate; ``None`` for no limit.
         initial: designs that are evaluated first, or where they are read from.
-        baseline_first: whether the baseline design is evaluated before these.
+        baseline_first: whether the baseline design is evaluated before these; not in runs of
+            archgym 0.1.0, whose trials do not say so.
         hours: that the simulations take together; ``None`` for no limit.
         held_out: workload on which the best design is evaluated at the end, besides that of the
             environment's own.
@@ -60,7 +61,7 @@ class Trial:
     arguments: dict[str, Any] = field(default_factory=dict)
     hyperparameters: dict[str, Any] = field(default_factory=dict)
     initial: str | list[dict[str, Any]] = field(default_factory=list)
-    baseline_first: bool = True
+    baseline_first: bool = False
     hours: float | None = None
     held_out: Any = None
     history: list[str] = field(default_factory=list)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
 
-__all__ = ["Chip", "Cluster", "cluster_names", "cluster_sources", "load_chip", "load_cluster"]
+__all__ = [
+    "Chip",
+    "Cluster",
+    "cluster_names",
+    "cluster_sources",
+    "load_chip",
+    "load_cluster",
+    "without_fp8",
+]
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,16 @@ def load_chip(spec: str | Mapping[str, Any]) -> Chip:
         UnknownNameError, InvalidValueError: naming what is not possible.
     """
     return read_entry(Chip, spec, "chips.yaml", "chip")
+
+
+def without_fp8(chips: Iterable[str]) -> str:
+    """A sentence: that chips have no products in 8 bits, and which of those that ship have them.
+
+    Args:
+        chips: names of the chips that have none.
+    """
+    have = [name for name in catalogue("chips.yaml") if load_chip(name).fp8_tflops > 0]
+    return f"no products in 8 bits on {', '.join(chips)}; there are on {', '.join(have)}"
 
 
 def load_cluster(spec: str | Mapping[str, Any]) -> Cluster:

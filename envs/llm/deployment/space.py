@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from archgym.envs.llm.data.cluster import without_fp8
 from archgym.envs.llm.data.model import Model
 from archgym.envs.llm.deployment.workload import Workload
 from archgym.envs.llm.serving.records import (
@@ -55,7 +56,12 @@ def deployment_space(workload: Workload) -> DesignSpace:
         ),
         Ordinal("nano_batches", _NANO, doc="parts of a batch that overlap (NanoFlow)"),
     ]
-    space = DesignSpace(parameters, _rules(workload, [one.name for one in parameters]))
+    rules = _rules(workload, [one.name for one in parameters])
+    absent = {
+        "compute_bits": without_fp8(g.cluster.device.name for g in fleet.groups),
+        "prefix_cache": "the requests share no prefixes",
+    }
+    space = DesignSpace(parameters, rules, absent=absent)
     return space.exclude({"weight_bits": [4], "cache_bits": [4]})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archgym.envs.llm.data.cluster import without_fp8
 from archgym.envs.llm.training.placement import PLACEMENTS
 from archgym.envs.llm.training.plan import CHOICES, ORDERS
 from archgym.envs.llm.training.workload import Workload
@@ -54,7 +55,20 @@ def training_space(workload: Workload) -> DesignSpace:
     parameters.append(Ordinal("micro_batch", batches, unit="sequences", doc="in one pass"))
     parameters += _schedule(model.layers)
     parameters += _switches(several, width < gpus, workload)
-    return DesignSpace(parameters, _rules(width, gpus, workload))
+    return DesignSpace(parameters, _rules(width, gpus, workload), absent=_absent(workload))
+
+
+def _absent(workload: Workload) -> dict[str, str]:
+    """Why parameters that other workloads have are not in the space, if they are not."""
+    model = workload.model
+    return {
+        "gpus": f"the workload has {workload.gpu_counts[0]} GPUs; plans choose from a list",
+        "context_parallel": f"sequences of {model.sequence:,} tokens are not cut over GPUs; "
+        f"those of {_LONG_SEQUENCE:,} or more are",
+        "expert_parallel": "the model has no experts",
+        "placement": "the workload has no links, which say how fast each pair of nodes is",
+        "precision": without_fp8([workload.cluster.device.name]),
+    }
 
 
 def _powers(largest: int) -> list[int]:

@@ -155,6 +155,18 @@ def test_spaces_follow_the_workload() -> None:
     assert not {"expert_parallel", "context_parallel", "precision"} & set(dense.names)
 
 
+def test_who_names_a_parameter_of_another_workload_is_told_where_it_exists(
+    env: LLMTraining,
+) -> None:
+    with pytest.raises(UnknownNameError, match=r"'precision' here: .* on a100; .* on h100, h200"):
+        env.evaluate({**PLAN, "precision": "fp8"})
+    fixed = env.design_space.fix({"micro_batch": 1})
+    with pytest.raises(UnknownNameError, match=r"2,048 tokens are not cut .* 8,192 or more"):
+        fixed.index("context_parallel")
+    with pytest.raises(UnknownNameError, match=r"compute_bits.* on a100; there are on h100"):
+        archgym.make("LLMServing-v0", workload="llama3_8b_a100_4_conv", fixed={"compute_bits": 8})
+
+
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean"):
         archgym.make("LLMTraining-v0", workload="gpt_1.7b_a100_3")
