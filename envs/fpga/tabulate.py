@@ -175,7 +175,7 @@ def measured(draw: Draw) -> Iterator[dict[str, Any]]:
     largest = max(draw.designs, key=lambda one: DEVICES[one["device"]].luts)
     made, choices = circuit_of(draw.workload, largest), _choices(largest)
     digest = hashlib.sha256(made.verilog.encode()).hexdigest()[:16]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"workload": draw.workload, "design": design, "verilog_sha256": digest}
         for design in draw.designs
     ]
