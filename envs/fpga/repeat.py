@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from archgym.envs.fpga.measured import measured_rows
-from archgym.envs.fpga.tabulate import measured, packable
+from archgym.envs.fpga.tabulate import Draw, measured, packable
 
 __all__ = ["COMPARED", "differences", "drawn_rows"]
 
@@ -49,7 +49,7 @@ def differences(row: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     Raises:
         MissingDependencyError: if yosys or nextpnr is missing.
     """
-    (new,) = measured(row["workload"], row["design"], (row["seed"],))
+    (new,) = measured(Draw(row["workload"], [row["design"]], [row["seed"]]))
     found = packable(new)
     return {name: (row[name], found.get(name)) for name in COMPARED if row[name] != found.get(name)}
 

@@ -6,7 +6,9 @@ Parquet table instead. ``--share 1/2`` and ``--share 2/2``, into two files, meas
 numbers each, for two processes side by side. The order of designs is fixed: the design with number
 *n* is drawn with seed *n*. Those below 2,000 have at most 1,500 LUTs, and every fifth one is placed
 with three seeds; those from there on are placed once, and every tenth number is for a circuit of
-1,000 to 5,000 LUTs.
+1,000 to 5,000 LUTs. From 10,000 on a number is a circuit for all devices of a family: it is
+synthesised once, since synthesis does not depend on the device, and placed on each device that it
+fits on, which makes as many designs.
 """
 
 from __future__ import annotations
@@ -15,24 +17,25 @@ import argparse
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from archgym.envs.fpga.hardware.device import DEVICES
+from archgym.envs.fpga.hardware.device import DEVICES, Device
 from archgym.envs.fpga.hardware.folding import Choices
-from archgym.envs.fpga.hardware.top import Built, built
+from archgym.envs.fpga.hardware.top import Built, built, foldings
 from archgym.envs.fpga.measured import measured_rows
-from archgym.envs.fpga.network.integer import quantised
+from archgym.envs.fpga.network.integer import QuantisedNetwork, quantised
 from archgym.envs.fpga.network.named import WORKLOADS, named_network
-from archgym.envs.fpga.place.nextpnr import placed, refusal, synthesised
+from archgym.envs.fpga.place.nextpnr import overfull, placed, refusal, synthesised
 from archgym.envs.fpga.space import design_space
 from archgym.errors import InvalidValueError, SimulationError
 from archgym.simulators.external import private_folder
 
-__all__ = ["HELD_OUT_WORKLOADS", "drawn", "measured", "packable", "packed"]
+__all__ = ["HELD_OUT_WORKLOADS", "Draw", "circuit_of", "drawn", "measured", "packable", "packed"]
 
 HELD_OUT_WORKLOADS: Final = ("control", "dense_12x12", "filter_bank", "keywords")
 """Networks whose rows no model is fitted to."""
@@ -49,6 +52,20 @@ _SECOND_PLAN: Final = 2000
 """Number from which on smaller circuits and much larger ones are drawn."""
 _SECOND_LOGIC: Final = ((0, 150), (0, 250), (0, 400), (1000, 5000), *[(0, 200), (150, 600)] * 3)
 """Smallest and largest circuit of those; one of these, by the number."""
+_THIRD_PLAN: Final = 10_000
+"""Number from which on one is a circuit for all devices of a family."""
+_THIRD_SHARES: Final = {"ecp5_25k": 0.6, "ice40_up5k": 0.4}
+"""How often the circuit is one of the family of these devices, which have DSPs."""
+_THIRD_LOGIC: Final = {
+    (0, 250): 0.25,
+    (0, 400): 0.4,
+    (0, 700): 0.27,
+    (400, 1200): 0.05,
+    (1200, 5000): 0.03,
+}
+"""Smallest and largest circuit of those, and how often these are asked for."""
+_PRODUCTS_OF_LOGIC: Final = 1.5
+"""Products times bits of an activation that a circuit may have for each LUT; no more are built."""
 _TURN: Final = 10
 """Numbers in a row that one process measures; as many as there are sizes."""
 _FFS_OF_LOGIC: Final = 2
@@ -57,16 +74,55 @@ _SEEDS: Final = (1, 2, 3)
 _TIME_LIMIT_S: Final = 1200.0
 
 
-def drawn(number: int) -> tuple[str, dict[str, Any], tuple[int, ...]] | None:
-    """Workload, design and placement seeds with a number; None if the circuit's size is wrong."""
+@dataclass(frozen=True)
+class Draw:
+    """What a number stands for.
+
+    Attributes:
+        workload: name of the network.
+        designs: on it, which differ in the device only, as far as all devices have the parameters.
+        seeds: of placement.
+    """
+
+    workload: str
+    designs: Sequence[dict[str, Any]]
+    seeds: Sequence[int]
+
+
+def drawn(number: int) -> Draw | None:
+    """What is measured under a number; None if the circuit's size is wrong or it fits no device."""
+    shared = number >= _THIRD_PLAN
+    shares = _THIRD_SHARES if shared else _SHARES
     random = np.random.default_rng(number)
     workload = str(random.choice(list(WORKLOADS)))
-    device = str(random.choice(list(_SHARES), p=list(_SHARES.values())))
-    space = design_space().fix({"device": device})
-    (sampled,) = space.sample(1, random)
+    device = str(random.choice(list(shares), p=list(shares.values())))
+    (sampled,) = design_space().fix({"device": device}).sample(1, random)
     design = {"device": device, **dict(sampled)}
+    least, largest = _sizes(number, random)
+    if shared and _products(workload, design) > _PRODUCTS_OF_LOGIC * largest:
+        return None
     made = circuit_of(workload, design)
     parts = made.circuit.parts
+    if not least <= _logic(made) <= largest or parts["ff"] > _FFS_OF_LOGIC * largest:
+        return None
+    same = _on_all_devices(design) if shared else [design]
+    designs = [one for one in same if not refusal(made, DEVICES[one["device"]])]
+    seeds = _SEEDS if number % 5 == 0 and number < _SECOND_PLAN else _SEEDS[:1]
+    return Draw(workload, designs, seeds) if designs else None
+
+
+def _sizes(number: int, random: np.random.Generator) -> tuple[int, int]:
+    """The smallest and the largest circuit that a number may be, in LUTs as :func:`_logic`."""
+    if number < _SECOND_PLAN:
+        return 0, _MAX_LOGIC[number % len(_MAX_LOGIC)]
+    if number < _THIRD_PLAN:
+        return _SECOND_LOGIC[number % len(_SECOND_LOGIC)]
+    sizes = list(_THIRD_LOGIC)
+    return sizes[random.choice(len(sizes), p=list(_THIRD_LOGIC.values()))]
+
+
+def _logic(made: Built) -> int:
+    """The size of a circuit, in a count of LUTs from its structure."""
     names = (
         "adder_bits",
         "short_bits",
@@ -77,44 +133,61 @@ def drawn(number: int) -> tuple[str, dict[str, Any], tuple[int, ...]] | None:
         "rom_luts",
         "rom_selects",
     )
-    later = number >= _SECOND_PLAN
-    least, largest = 0, _MAX_LOGIC[number % len(_MAX_LOGIC)]
-    if later:
-        least, largest = _SECOND_LOGIC[number % len(_SECOND_LOGIC)]
-    logic = sum(parts[name] for name in names)
-    if not least <= logic <= largest or parts["ff"] > _FFS_OF_LOGIC * largest:
-        return None
-    if refusal(made, DEVICES[device]):
-        return None
-    return workload, design, _SEEDS if number % 5 == 0 and not later else _SEEDS[:1]
+    return sum(made.circuit.parts[name] for name in names)
+
+
+def _products(workload: str, design: Mapping[str, Any]) -> int:
+    """Products that are made in a cycle, times the bits of an activation."""
+    choices = _choices(design)
+    folded = foldings(_quantised(workload, choices), choices)
+    return choices.activation_bits * sum(one.lanes * one.rows for one in folded)
+
+
+def _on_all_devices(design: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same design on each device of its family that can make its products the same way."""
+    family = DEVICES[design["device"]].family
+    found = []
+    for name, device in DEVICES.items():
+        one = {**design, "device": name}
+        if not device.dsps and one.get("product") == "logic":
+            del one["product"]  # such a device has no choice
+        if device.family == family and _legal(one) == one:
+            found.append(one)
+    return found
 
 
 def circuit_of(workload: str, design: dict[str, Any]) -> Built:
     """The circuit of a design on a network by name."""
-    choices = Choices.of(design, DEVICES[design["device"]].dsp_bits)
-    network = quantised(named_network(workload), choices.weight_bits, choices.activation_bits)
-    return built(network, choices)
+    choices = _choices(design)
+    return built(_quantised(workload, choices), choices)
 
 
-def measured(
-    workload: str, design: dict[str, Any], seeds: tuple[int, ...]
-) -> Iterator[dict[str, Any]]:
-    """Rows of a design, one for each placement seed."""
-    made, device = circuit_of(workload, design), DEVICES[design["device"]]
-    choices = Choices.of(design, device.dsp_bits)
-    row: dict[str, Any] = {
-        "workload": workload,
-        "design": design,
-        "verilog_sha256": hashlib.sha256(made.verilog.encode()).hexdigest()[:16],
-    }
+def _choices(design: Mapping[str, Any]) -> Choices:
+    return Choices.of(design, DEVICES[design["device"]].dsp_bits)
+
+
+def _quantised(workload: str, choices: Choices) -> QuantisedNetwork:
+    return quantised(named_network(workload), choices.weight_bits, choices.activation_bits)
+
+
+def measured(draw: Draw) -> Iterator[dict[str, Any]]:
+    """Rows of designs, one for each device and placement seed; they are synthesised once."""
+    largest = max(draw.designs, key=lambda one: DEVICES[one["device"]].luts)
+    made, choices = circuit_of(draw.workload, largest), _choices(largest)
+    digest = hashlib.sha256(made.verilog.encode()).hexdigest()[:16]
+    rows: list[dict[str, Any]] = [
+        {"workload": draw.workload, "design": design, "verilog_sha256": digest}
+        for design in draw.designs
+    ]
+    device = DEVICES[largest["device"]]
     with private_folder() as folder:
         start = time.perf_counter()
         try:
             net = synthesised(made, choices, device, folder, time_limit_s=_TIME_LIMIT_S)
         except (SimulationError, TimeoutError) as error:
-            yield {**row, "seed": 0, "status": "failed", "reason": str(error)[:300]}
+            yield from (_failed(row, 0, str(error)) for row in rows)
             return
-        row |= {
+        counts = {
             "lut_count": net.luts,
             "ff_count": net.ffs,
             "dsp_count": net.dsps,
@@ -122,22 +195,34 @@ def measured(
             "cells": dict(net.cells),
             "synthesis_s": round(time.perf_counter() - start, 2),
         }
-        for seed in seeds:
-            start = time.perf_counter()
-            try:
-                found = placed(device, folder, seed, time_limit_s=_TIME_LIMIT_S)
-            except (SimulationError, TimeoutError) as error:
-                yield {**row, "seed": seed, "status": "failed", "reason": str(error)[:300]}
+        for row in rows:
+            device = DEVICES[row["design"]["device"]]
+            if reason := overfull(net, device):
+                yield _failed(row, 0, reason)
                 continue
-            yield {
-                **row,
-                "seed": seed,
-                "status": "ok",
-                "reason": "",
-                "clock_mhz": round(found.clock_mhz, 3),
-                "logic_share": round(found.logic_share, 5),
-                "place_s": round(time.perf_counter() - start, 2),
-            }
+            for seed in draw.seeds:
+                yield _placed_row({**row, **counts}, device, folder, seed)
+
+
+def _placed_row(row: dict[str, Any], device: Device, folder: Path, seed: int) -> dict[str, Any]:
+    start = time.perf_counter()
+    try:
+        found = placed(device, folder, seed, time_limit_s=_TIME_LIMIT_S)
+    except (SimulationError, TimeoutError) as error:
+        return _failed(row, seed, str(error))
+    return {
+        **row,
+        "seed": seed,
+        "status": "ok",
+        "reason": "",
+        "clock_mhz": round(found.clock_mhz, 3),
+        "logic_share": round(found.logic_share, 5),
+        "place_s": round(time.perf_counter() - start, 2),
+    }
+
+
+def _failed(row: dict[str, Any], seed: int, reason: str) -> dict[str, Any]:
+    return {**row, "seed": seed, "status": "failed", "reason": reason[:300]}
 
 
 def packed(lines: Path, table: Path) -> int:
@@ -237,7 +322,7 @@ def main() -> None:
             mine = number // _TURN % shares == share - 1
             found = drawn(number) if mine else None
             if found is not None:
-                for row in measured(*found):
+                for row in measured(found):
                     file.write(json.dumps({"number": number, **row}) + "\n")
                     file.flush()
             number += 1

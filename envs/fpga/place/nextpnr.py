@@ -27,7 +27,15 @@ from archgym.errors import SimulationError
 from archgym.simulators.external import find_program, run_program
 from archgym.simulators.yosys import run_yosys
 
-__all__ = ["Placed", "Synthesised", "nextpnr_version", "placed", "refusal", "synthesised"]
+__all__ = [
+    "Placed",
+    "Synthesised",
+    "nextpnr_version",
+    "overfull",
+    "placed",
+    "refusal",
+    "synthesised",
+]
 
 _FREQUENCY_MHZ = 200
 """Clock that nextpnr aims at; it improves the worst path in any case."""
@@ -120,15 +128,22 @@ def synthesised(
     result = Synthesised(
         luts, ffs, counts.get(names["dsp"], 0), counts.get(names["bram"], 0), counts
     )
+    if reason := overfull(result, device):
+        raise SimulationError(reason)
+    return result
+
+
+def overfull(net: Synthesised, device: Device) -> str:
+    """Why a netlist does not fit a device; empty if it may."""
     for what, used, there in (
-        ("LUTs", luts, device.luts),
-        ("flip-flops", ffs, device.ffs),
-        ("DSPs", result.dsps, device.dsps),
-        ("block RAMs", result.block_rams, device.block_rams),
+        ("LUTs", net.luts, device.luts),
+        ("flip-flops", net.ffs, device.ffs),
+        ("DSPs", net.dsps, device.dsps),
+        ("block RAMs", net.block_rams, device.block_rams),
     ):
         if used > there:
-            raise SimulationError(f"too large: {used} {what}, {device.name} has {there}")
-    return result
+            return f"too large: {used} {what}, {device.name} has {there}"
+    return ""
 
 
 def placed(device: Device, folder: Path, seed: int, *, time_limit_s: float) -> Placed:

@@ -10,9 +10,20 @@ from pathlib import Path
 import pytest
 
 from archgym.envs.fpga import repeat, tabulate
-from archgym.envs.fpga.hardware.device import DEVICES
+from archgym.envs.fpga.hardware.device import DEVICES, Device
 from archgym.envs.fpga.measured import measured_rows
-from archgym.envs.fpga.tabulate import HELD_OUT_WORKLOADS, packable, packed
+from archgym.envs.fpga.place.nextpnr import Placed, Synthesised
+from archgym.envs.fpga.space import BASELINE, design_space
+from archgym.envs.fpga.tabulate import (
+    HELD_OUT_WORKLOADS,
+    Draw,
+    circuit_of,
+    drawn,
+    measured,
+    packable,
+    packed,
+)
+from archgym.errors import SimulationError
 from archgym.simulators.yosys import yosys_prepared
 
 
@@ -75,7 +86,48 @@ def test_the_table_has_designs_of_all_devices_and_of_networks_left_out() -> None
     rows = measured_rows()
     assert {row["design"]["device"] for row in rows} == set(DEVICES)
     assert {row["workload"] for row in rows} > set(HELD_OUT_WORKLOADS)
-    assert len({(row["number"], row["seed"]) for row in rows}) == len(rows)
+    keys = {(row["number"], row["design"]["device"], row["seed"]) for row in rows}
+    assert len(keys) == len(rows)
+
+
+def test_numbers_from_ten_thousand_on_are_circuits_for_the_devices_of_a_family() -> None:
+    found = [draw for number in range(10_000, 10_040) if (draw := drawn(number)) is not None]
+    assert {len(draw.designs) for draw in found} >= {2, 3}
+    for draw in found:
+        devices = [DEVICES[design["device"]] for design in draw.designs]
+        assert len({device.name for device in devices}) == len(devices)
+        assert len({device.family for device in devices}) == 1
+        assert list(design_space().designs(draw.designs)) == list(draw.designs)
+        assert len({circuit_of(draw.workload, one).verilog for one in draw.designs}) == 1
+        assert list(draw.seeds) == [1]
+
+
+def test_one_synthesis_serves_all_devices_that_the_netlist_fits_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = []
+
+    def synthesised(*_: object, **__: object) -> Synthesised:
+        calls.append("synthesis")
+        return Synthesised(30_000, 10, 0, 0, {"LUT4": 30_000})
+
+    def placed(device: Device, *_: object, **__: object) -> Placed:
+        calls.append(device.name)
+        if device.name == "ecp5_85k":
+            raise SimulationError("cannot be routed")
+        return Placed(100.0, 0.5)
+
+    monkeypatch.setattr(tabulate, "synthesised", synthesised)
+    monkeypatch.setattr(tabulate, "placed", placed)
+    base = {**BASELINE, "reuse": 256}
+    designs = [{**base, "device": f"ecp5_{size}k"} for size in (25, 45, 85)]
+    rows = list(measured(Draw("dense_8x8", designs, (1,))))
+    assert calls == ["synthesis", "ecp5_45k", "ecp5_85k"]
+    assert [row["status"] for row in rows] == ["failed", "ok", "failed"]
+    assert [row["design"]["device"] for row in rows] == [one["device"] for one in designs]
+    assert "30000 LUTs" in rows[0]["reason"]
+    assert [row["clock_mhz"] for row in rows if row["status"] == "ok"] == [100.0]
+    assert all(row["lut_count"] == 30_000 for row in rows[1:])
 
 
 def _tools_are_there() -> bool:
