@@ -66,7 +66,7 @@ class GPUKernel(Environment):
         Metric("power_w", "W", "minimize", "while the kernel runs without pause"),
         Metric("energy_mj", "mJ", "minimize", "of a launch, while it runs without pause"),
     )
-    version: ClassVar = "3"
+    version: ClassVar = "4"
     default_objective: ClassVar = "minimize time_us"
     baseline: ClassVar = BASELINES["gemm"]
     default_workload: ClassVar = DEFAULT_WORKLOAD
