@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -46,7 +46,7 @@ def best_of_table(shape: str) -> dict[str, Any]:
     return dict(optimum.design)
 
 
-def beside(shape: str, designs: list[Design], passes: int) -> list[float]:
+def beside(shape: str, designs: Sequence[Design], passes: int) -> list[float]:
     """Times of PyTorch's kernel and of designs in turns, medians of the passes, us."""
     from archgym.envs.gpu.measuring.problem import Problem
     from archgym.envs.gpu.measuring.timing import Meter
