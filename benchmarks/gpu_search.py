@@ -25,13 +25,8 @@ def main() -> None:
     given = parser.parse_args()
     found: list[tuple[float, float]] = []
     for shape in measured_shapes(held_out=True):
-        model = archgym.make("GPUKernel-v0", workload=shape.name)
-        designs = model.design_space.unrank(
-            np.arange(int(model.design_space.canonical_cardinality))
-        )
-        times = [one.metrics.get("time_us") or np.inf for one in model.evaluate_batch(designs)]
-        first = [designs[int(place)] for place in np.argsort(times)[: given.first]]
         table = f"tabular:gpu-{shape.name.replace('_', '-')}"
+        first = archgym.make("GPUKernel-v0", simulator=table).predicted_designs(given.first)
         regrets = []
         for initial in ([], first):
             env = archgym.make("GPUKernel-v0", simulator=table)

@@ -262,6 +262,31 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         lines += [f"{n}: {v:.6g} {units[n]}" for n, v in last.metrics.items() if v is not None]
         return "\n".join([*lines, f"status: {last.status} {last.reason}".rstrip()])
 
+    def predicted_designs(self, count: int = 10) -> list[dict[str, Any]]:
+        """Designs that the embedded simulator likes best: where searches of a slower one begin.
+
+        >>> import archgym
+        >>> env = archgym.make("GPUKernel-v0", simulator="tabular:gpu-norm-2048")
+        >>> env.evaluate(env.predicted_designs(1)[0]).metrics["time_us"] < 65
+        True
+
+        Args:
+            count: number of designs at most.
+
+        Returns:
+            Legal designs, the one with the highest reward first, of the whole space, or of 20,000
+            random designs of a larger one.
+
+        Raises:
+            InvalidValueError: if the embedded simulator is the one that is searched, there is
+                none, or it does not give a metric of the objective.
+            SimulationError: if it cannot simulate the baseline design.
+        """
+        from archgym.environment.predicted import predicted_designs  # only needed here
+
+        check_integer("count", count, 1)
+        return predicted_designs(self, count)
+
     def __repr__(self) -> str:
         if "design_space" not in vars(self):  # it could not be made
             return object.__repr__(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,6 +22,7 @@ from archgym.space import Designs, DesignSpace
 
 __all__ = ["GPUKernel"]
 
+_MAX_EXTRA_W = 400
 _SPACES = {"default": "gemm", "attention": "attention", "norm": "norm"}
 
 
@@ -40,6 +42,9 @@ class GPUKernel(Environment):
 
     Args:
         device: the GPU of the embedded model, by its data sheet.
+        memory_extra_w: power that the memory of your GPU takes more than that of the H200 that the
+            model was fitted to, at the data sheet's bandwidth, W;
+            ``python -m archgym.envs.gpu.measuring.memory_power`` measures it.
         workload: name of a shape; ``{"gemm": [m, n, k], "dtype": "fp16"}``; ``{"attention": [batch,
             heads, length, head], "causal": True}``; or ``{"norm": [rows, columns]}``.
         simulator_options: with ``simulator="triton"``, ``passes`` and ``power``; see
@@ -61,7 +66,7 @@ class GPUKernel(Environment):
         Metric("power_w", "W", "minimize", "while the kernel runs without pause"),
         Metric("energy_mj", "mJ", "minimize", "of a launch, while it runs without pause"),
     )
-    version: ClassVar = "3"
+    version: ClassVar = "4"
     default_objective: ClassVar = "minimize time_us"
     baseline: ClassVar = BASELINES["gemm"]
     default_workload: ClassVar = DEFAULT_WORKLOAD
@@ -83,8 +88,15 @@ class GPUKernel(Environment):
         "other compilers: registers and spills are those of one version of Triton",
     )
 
-    def __init__(self, *, device: str = "h200", **arguments: Any) -> None:
-        self.device = device_named(device)
+    def __init__(
+        self, *, device: str = "h200", memory_extra_w: float = 0.0, **arguments: Any
+    ) -> None:
+        if not isinstance(memory_extra_w, int | float) or not abs(memory_extra_w) <= _MAX_EXTRA_W:
+            raise InvalidValueError(
+                f"memory_extra_w={memory_extra_w!r:.80} must be a number from -{_MAX_EXTRA_W} to "
+                f"{_MAX_EXTRA_W}"
+            )
+        self.device = replace(device_named(device), memory_extra_w=float(memory_extra_w))
         workload = meant_workload(arguments.get("workload"), arguments.get("simulator"))
         # Its kernel decides the space.
         self.shape: Shape = shape_of(self.default_workload if workload is None else workload)
@@ -123,13 +135,15 @@ class GPUKernel(Environment):
     @property
     def settings(self) -> dict[str, Any]:
         """The GPU."""
-        return {"device": self.device.name}
+        extra = self.device.memory_extra_w
+        return {"device": self.device.name, **({"memory_extra_w": extra} if extra else {})}
 
     @classmethod
     def argument_docs(cls) -> dict[str, str]:
         """The GPUs, and the options of measuring."""
         return {
             "device": ", ".join(f"{name} ({one.title})" for name, one in devices().items()),
+            "memory_extra_w": "W, as `python -m archgym.envs.gpu.measuring.memory_power` prints it",
             "simulator_options": "for 'triton': a mapping with passes and power",
         }
 

@@ -212,5 +212,13 @@ SHAPES: Final = (
     _attention("attention_one", 1, 32, 1024, 64, 1),
     _attention("attention_tiny", 8, 8, 256, 64, 1),
     _attention("attention_tiles", 3, 16, 512, 64, 1),
+    _gemm("square_1152", "fp16", 1152, 1152, 1152, "a square product"),
+    _gemm("square_1408", "fp16", 1408, 1408, 1408, "a square product"),
+    _gemm("square_1920", "fp16", 1920, 1920, 1920, "a square product"),
+    _gemm("square_2176", "fp16", 2176, 2176, 2176, "a square product"),
+    _gemm("square_2816", "fp16", 2816, 2816, 2816, "a square product"),
+    _gemm("square_3328", "fp16", 3328, 3328, 3328, "a square product"),
+    _gemm("square_4608", "fp16", 4608, 4608, 4608, "a square product"),
+    _gemm("square_5632", "fp16", 5632, 5632, 5632, "a square product"),
     *HELD_OUT,
 )

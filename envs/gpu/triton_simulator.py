@@ -1,14 +1,16 @@
 """The simulator ``triton``: measures each design on the GPU of this machine.
 
 A design is compiled, run on poisoned output and checked, and timed in passes over the whole
-batch, so that the repeats of a design are at different moments. No setting of the GPU is changed.
+batch, so that the repeats of a design are at different moments. Several processes may search at a
+time: they compile side by side and measure one at a time. No setting of the GPU is changed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from archgym.envs.gpu.parameters import Shape
@@ -76,10 +78,27 @@ class TritonSimulator:
     def simulate(self, designs: Designs) -> list[tuple[SimulationResult, float]]:
         """Metrics of each design, or why there are none."""
         began = time.perf_counter()
+        results: dict[int, SimulationResult] = {}
+        compiled: dict[int, Mapping[str, int]] = {}
+        with self._turn():
+            problem, _ = self._ready()
+        for index, design in enumerate(designs):
+            try:
+                with _reasons():
+                    problem.warm(design)
+                compiled[index] = design
+            except SimulationError as error:
+                results[index] = error
+        with self._turn():
+            results |= self._measured(compiled)
+        each = (time.perf_counter() - began) / max(1, len(results))
+        return [(results[index], each) for index in range(len(results))]
+
+    def _measured(self, designs: Mapping[int, Mapping[str, int]]) -> dict[int, SimulationResult]:
         problem, meter = self._ready()
         results: dict[int, SimulationResult] = {}
         running: dict[int, tuple[Launch, list[float]]] = {}
-        for index, design in enumerate(designs):
+        for index, design in designs.items():
             try:
                 running[index] = (self._checked(problem, design), [])
             except SimulationError as error:
@@ -90,28 +109,30 @@ class TritonSimulator:
                 times.append(meter.timed(launch, guess).time_us)
         for index, (launch, times) in running.items():
             results[index] = self._metrics(meter, launch, times)
-        each = (time.perf_counter() - began) / max(1, len(results))
-        return [(results[index], each) for index in range(len(results))]
+        return results
+
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        import torch
+
+        from archgym.envs.gpu.measuring.turn import turn
+
+        return turn(str(torch.cuda.get_device_properties(0).uuid))
 
     def _ready(self) -> tuple[Problem, Meter]:
         if self._made is None:
             from archgym.envs.gpu.measuring.problem import Problem
             from archgym.envs.gpu.measuring.timing import Meter
 
-            self._made = Problem(self._shape), Meter()
+            self._made = Problem(self._shape), Meter(sensors=self._power)
         return self._made
 
     @staticmethod
     def _checked(problem: Problem, design: Mapping[str, int]) -> Launch:
         launch = problem.launch(design)
         problem.poison()
-        try:
+        with _reasons():
             launch()
             error = problem.error()
-        except Exception as failure:  # the compiler and the driver raise many kinds
-            text = f"{type(failure).__name__}: {str(failure).strip()[:200]}"
-            reason = "shared memory: " if "OutOfResources" in text and "shared" in text else ""
-            raise SimulationError(reason + text) from failure
         if not error <= problem.tolerance:
             raise SimulationError(
                 f"wrong result: relative error {error:.2g}, allowed {problem.tolerance:g}"
@@ -126,6 +147,17 @@ class TritonSimulator:
             power, busy_us, _ = meter.power(launch, middle)
             found |= {"power_w": power, "energy_mj": power * busy_us / 1e3}
         return found
+
+
+@contextlib.contextmanager
+def _reasons() -> Iterator[None]:
+    """Makes a failed design of what the compiler and the driver raise, which is of many kinds."""
+    try:
+        yield
+    except Exception as failure:
+        text = f"{type(failure).__name__}: {str(failure).strip()[:200]}"
+        reason = "shared memory: " if "OutOfResources" in text and "shared" in text else ""
+        raise SimulationError(reason + text) from failure
 
 
 def _versions() -> str:

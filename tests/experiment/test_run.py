@@ -190,6 +190,20 @@ def test_initial_designs_from_a_file_and_from_earlier_runs(tmp_path: Path) -> No
     assert first_designs(tmp_path / "csv", 1) == [FIRST]
 
 
+def test_initial_designs_that_the_embedded_model_predicts(tmp_path: Path) -> None:
+    table = {"id": "GPUKernel-v0", "simulator": "tabular:gpu-norm-2048", "initial": "predicted"}
+    agents = [{"name": "random"}]
+    run(tmp_path / "run", environments=[table], agents=agents, seeds=1, budget=12)
+    env = core.make("GPUKernel-v0", simulator="tabular:gpu-norm-2048")
+    wanted = env.predicted_designs()
+    rows = Dataset(tmp_path / "run" / "datasets" / "GPUKernel-v0").evaluations().to_pylist()
+    found = [{name: row[f"param.{name}"] for name in env.design_space.names} for row in rows]
+    assert found[: len(wanted)] == wanted
+    own = [{"id": "Conformance-v0", "space": "finite", "initial": "predicted"}]
+    with pytest.raises(ArchgymError, match=r"environments\[0\].initial.*the one that is searched"):
+        run(tmp_path / "none", environments=own)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -21,7 +21,9 @@ __all__ = ["initial_designs", "read_initial"]
 
 Design = dict[str, Any]
 _FROM_FOLDER = 10
-"""Maximum number of designs that are taken from a folder of earlier results."""
+"""Maximum number of designs that are taken from a folder of earlier results, or predicted."""
+PREDICTED = "predicted"
+"""In place of a file: what the environment's embedded simulator likes best."""
 
 
 def initial_designs(
@@ -52,7 +54,7 @@ def initial_designs(
 
 
 def read_initial(source: str | Sequence[Design], environment: Environment) -> list[Design]:
-    """Designs from a list, from a CSV file, or the best ones of a folder.
+    """Designs from a list, from a CSV file, the best ones of a folder, or those predicted best.
 
     A CSV file has a column for each parameter, ``NAME`` or ``param.NAME``; other columns are
     ignored, and an empty cell stands for an inactive parameter. Of a folder of runs or datasets
@@ -61,9 +63,12 @@ def read_initial(source: str | Sequence[Design], environment: Environment) -> li
     Raises:
         ExperimentError: if there is no such file or folder, or nothing in it can be used.
         DesignError: for a value in a CSV file that is not allowed.
+        InvalidValueError: if no designs can be predicted.
     """
     if not isinstance(source, str):
         return [dict(design) for design in source]
+    if source == PREDICTED:
+        return environment.predicted_designs(_FROM_FOLDER)
     path = Path(source).expanduser()
     if path.is_dir():
         return _best_of(path, environment)

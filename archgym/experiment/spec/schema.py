@@ -91,7 +91,8 @@ class EnvironmentEntry(_Model):
     initial: str | list[Design] = Field(
         default_factory=list,
         description="designs that searches evaluate first, after the baseline: a list, a CSV file, "
-        "or a folder of earlier runs or datasets, of which the ten best are taken",
+        "a folder of earlier runs or datasets, of which the ten best are taken, or `predicted`: "
+        "the ten that the embedded simulator likes best, before another one is searched",
     )
     history: Folders = Field(
         default_factory=list,
@@ -133,7 +134,8 @@ class EnvironmentEntry(_Model):
         listed = isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
         if not (listed or (isinstance(value, str) and value)):
             raise ValueError(
-                "allowed is a list of designs, each a mapping, or the path of a CSV file or folder"
+                "allowed is a list of designs, each a mapping, the path of a CSV file or folder, "
+                "or predicted"
             )
         return value
 

@@ -37,6 +37,7 @@ class Table:
         self._file = path.open("a", newline="")
         self._writer = csv.writer(self._file)
         self._writer.writerow(columns)
+        self._file.flush()
 
     def add(self, *values: Any) -> None:
         """Adds a row."""

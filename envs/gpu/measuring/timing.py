@@ -50,18 +50,22 @@ class Meter:
 
     Args:
         index: of the GPU, for NVML.
+        sensors: whether sensors are read, in a thread; without, clocks and temperatures are 0 and
+            there is no power.
     """
 
-    def __init__(self, index: int = 0) -> None:
+    def __init__(self, index: int = 0, *, sensors: bool = True) -> None:
+        self._flush = torch.empty(_FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
+        self.clock_mhz, self.temperature_c = 0, 0
+        self._queueing_s = 2e-4
+        self.ticks: list[tuple[float, int]] = []
+        if not sensors:
+            return
         import pynvml
 
         pynvml.nvmlInit()
         self._nvml = pynvml
         self._gpu = pynvml.nvmlDeviceGetHandleByIndex(index)
-        self._flush = torch.empty(_FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
-        self.clock_mhz, self.temperature_c = 0, 0
-        self._queueing_s = 2e-4
-        self.ticks: list[tuple[float, int]] = []
         # A reading takes milliseconds, so that they are taken beside the measurements.
         threading.Thread(target=self._watch, daemon=True).start()
         time.sleep(0.5)

@@ -29,6 +29,8 @@ class Device:
         idle_w: power without work.
         warpgroups: whether four warps multiply together, with operands in shared memory.
         source: where the figures stand.
+        memory_extra_w: power that the memory of this one GPU takes more than that of the GPU that
+            the models were fitted to, at the data sheet's bandwidth, W.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Device:
     idle_w: float
     warpgroups: bool
     source: str
+    memory_extra_w: float = 0.0
 
 
 @lru_cache(maxsize=1)

@@ -82,7 +82,7 @@ def fit(rows: Rows, kernel: str, device: Device, seed: int = 0) -> KernelModel:
         of_few = {name: values[known] for name, values in found.items()}
         parts = power.rates(of_few, few.sizes, busy_us, device)
         powers = fit_powers(parts, few, device)
-        left = np.log(few.power / power.power_w(parts, device, powers))
+        left = np.log(few.power / power.power_w(parts, few.sizes, device, powers))
         corrections["power"] = grow(activity, left, few.power_weight, NOISY, seed)
     return KernelModel(kernel, coefficients, powers, corrections)
 
@@ -97,7 +97,7 @@ def fit_powers(parts: Mapping[str, Array], rows: Rows, device: Device) -> dict[s
     """
 
     def residuals(fitted: Mapping[str, float]) -> Array:
-        error = np.log(power.power_w(parts, device, fitted) / rows.power)
+        error = np.log(power.power_w(parts, rows.sizes, device, fitted) / rows.power)
         return np.asarray(error * np.sqrt(rows.power_weight))
 
     return _least(power.BOUNDS, residuals)

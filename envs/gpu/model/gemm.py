@@ -37,6 +37,7 @@ BOUNDS: Final[Bounds] = MappingProxyType(
         "l2_rate": (0.2, 0.6, 1.0),
         "memory_rate": (0.4, 0.85, 1.0),
         "memory_latency": (500.0, 1500.0, 5000.0),
+        "hidden": (0.01, 0.5, 1.0),
         "spill": (0.01, 0.3, 20.0),
         "overlap": (1.2, 3.0, 12.0),
         "inner": (1.2, 3.0, 8.0),
@@ -135,11 +136,12 @@ def terms(
     )
     load = step_bytes / 512 * load
     reading = _shared_reads(designs, together, c) * bk * element / _SHARED_BYTES_PER_CYCLE
+    hidden = np.where(together, c["hidden"], 0.0)
     waiting = (latency + step_bytes / L2_BYTES_PER_CYCLE) / np.maximum(1.0, stages - 1)
 
     def round_of(here: Array) -> Array:
         p = c["overlap"]
-        alone = waiting + multiply
+        alone = multiply + np.maximum(waiting - hidden * multiply, 0.0)
         bounds = (here * multiply, here * load, here * reading, alone)
         return np.asarray(sum(bound**p for bound in bounds) ** (1 / p))
 

@@ -18,21 +18,25 @@ from numpy.typing import NDArray
 
 from archgym.envs.gpu.model.compiled import Compiled
 from archgym.envs.gpu.model.device import Device
+from archgym.envs.gpu.model.machines import USUAL_RUN, extras_of_runs
 from archgym.envs.gpu.model.terms import Array
 from archgym.envs.gpu.parameters import BYTES, HELD_OUT, PARAMETERS, SHAPES, Shape
 from archgym.reading.parquet import read_rows
 
 PASSES = ("time_1_us", "time_2_us", "time_3_us")
-_WHOLE = (2, 3, 5, 6, 8, 10, 11)
+_WHOLE = (2, 3, 5, 6, 8, 10, 11, 12)
 """The runs that measured all designs of their shapes, together."""
 _POWER = (4, 5, 6, 7, 9, 10, 11)
 """The runs that measured power, of a sample, most exactly."""
-_POWER_TOGETHER = {"norm": 9}
-"""Kernels of which one run measured the power of all shapes, on one GPU, and that run: another
-GPU's memory takes more or less power, so that powers of other runs are not used."""
+_BY_MACHINE = ("norm",)
+"""Kernels whose power is that of the memory, which differs between GPUs of one kind: what the
+memory of each run's GPU takes more than usual is known (:mod:`archgym.envs.gpu.model.machines`)."""
 _NAMES = tuple(dict.fromkeys(name for some in PARAMETERS.values() for name in some))
 _LESS_EXACT = 0.2
 """Weight of the power that the others measured."""
+OTHER_MACHINE = 0.4
+"""Weight of exact power that another GPU than the usual one took, for those kernels: what its
+memory takes more than usual is an estimate."""
 
 
 @lru_cache(maxsize=2)
@@ -71,12 +75,15 @@ def rows_of(shape: Shape) -> dict[tuple[int, ...], dict[str, Any]]:
 def _exact_powers() -> dict[tuple[Any, ...], dict[str, Any]]:
     """Rows of the runs that measured power, by shape and design."""
     found = {}
-    together = {shape.name: _POWER_TOGETHER.get(shape.kernel) for shape in SHAPES}
     for row in (*measured_rows(), *measured_rows(held_out=True)):
-        runs = _POWER if together[row["shape"]] is None else (together[row["shape"]],)
-        if row["run"] in runs and row["power_w"] is not None and row["warps"] is not None:
+        if row["run"] in _POWER and row["power_w"] is not None and row["warps"] is not None:
             found[row["shape"], *(row[name] for name in _NAMES)] = row
     return found
+
+
+def _machines(device: Device) -> dict[int, float]:
+    rows = (*measured_rows(), *measured_rows(held_out=True))
+    return extras_of_runs((row for row in rows if row["run"] in _POWER), device)
 
 
 def torch_time_us(shape: Shape) -> float | None:
@@ -104,12 +111,13 @@ class Rows:
 
     Attributes:
         designs: values by parameter, shape (n,) each.
-        sizes: of the shapes, with ``element`` (bytes) and ``flops`` (of a multiprocessor's matrix
-            units in a cycle), shape (n,) each.
+        sizes: as :func:`sizes_of` gives them, shape (n,) each; ``memory_extra_w`` is that of the
+            GPU on which the power was measured.
         compiled: registers, spills and shared memory.
         times: of the passes, us, shape (n, 3).
         power: W, NaN where it was not measured, shape (n,).
-        power_weight: 1 where power was measured most exactly, else less, shape (n,).
+        power_weight: 1 or :data:`OTHER_MACHINE` where power was measured most exactly, else less,
+            shape (n,).
         busy_us: time of a launch without pause, us, NaN where not measured, shape (n,).
         names: the shape of each row, shape (n,).
         groups: equal for shapes of the same sizes, whatever their elements, shape (n,).
@@ -148,9 +156,12 @@ def measured(kernel: str, device: Device, *, held_out: bool = False) -> Rows:
 
     exact = [_exact_powers().get((s.name, *(r[n] for n in _NAMES))) for s, r in rows]
     powers = [row if other is None else other for (_, row), other in zip(rows, exact, strict=True)]
-    if kernel in _POWER_TOGETHER:
-        none = {"power_w": None, "busy_time_us": None}
+    sizes = sizes_of([shape for shape, _ in rows], device)
+    if kernel in _BY_MACHINE:
+        extras, none = _machines(device), {"power_w": None, "busy_time_us": None}
         powers = [none if other is None else other for other in exact]
+        sizes["memory_extra_w"] = np.array([extras.get(row.get("run", 0), 0.0) for row in powers])
+    weights = np.array([_weight(kernel, row) for row in exact])
 
     def column(name: str, some: Sequence[dict[str, Any]] | None = None) -> Array:
         found = [row[name] for row in some or [row for _, row in rows]]
@@ -158,20 +169,32 @@ def measured(kernel: str, device: Device, *, held_out: bool = False) -> Rows:
 
     return Rows(
         {name: column(name) for name in PARAMETERS[kernel]},
-        sizes_of([shape for shape, _ in rows], device),
+        sizes,
         Compiled(column("registers"), column("spills"), column("shared_bytes")),
         np.stack([column(name) for name in PASSES], axis=1),
         column("power_w", powers),
-        np.array([_LESS_EXACT if other is None else 1.0 for other in exact]),
+        weights,
         column("busy_time_us", powers),
         np.array([shape.name for shape, _ in rows]),
         np.array([str(tuple(shape.sizes.values())) for shape, _ in rows]),
     )
 
 
+def _weight(kernel: str, exact: Mapping[str, Any] | None) -> float:
+    if exact is None:
+        return _LESS_EXACT
+    elsewhere = kernel in _BY_MACHINE and exact["run"] != USUAL_RUN
+    return OTHER_MACHINE if elsewhere else 1.0
+
+
 def sizes_of(shapes: Sequence[Shape], device: Device) -> dict[str, Array]:
-    """Sizes, bytes of an element and rate of the matrix units, for each of the shapes."""
+    """Sizes of each of the shapes, with what else a model asks for, shape (n,) each.
+
+    ``element`` are bytes of an element, ``flops`` those of a multiprocessor's matrix units in a
+    cycle, ``memory_extra_w`` the power that the GPU's memory takes more than usual, W.
+    """
     found = {name: np.array([float(s.sizes[name]) for s in shapes]) for name in shapes[0].sizes}
+    found["memory_extra_w"] = np.full(len(shapes), device.memory_extra_w)
     found["element"] = np.array([float(BYTES[shape.dtype]) for shape in shapes])
     found["flops"] = np.array([float(device.flops_per_cycle[shape.dtype]) for shape in shapes])
     return found

@@ -2,7 +2,8 @@
 
 The power is that of the idle GPU, and of each part in the share of the time that it is busy:
 matrix units, other work of the multiprocessors, the L2 cache, the device memory, and the
-multiprocessors that have blocks at all. Repeated launches find in the L2 cache what fits into it.
+multiprocessors that have blocks at all. The memory of one GPU takes more than that of another of
+the same kind. Repeated launches find in the L2 cache what fits into it.
 As the power nears the limit, clocks fall.
 """
 
@@ -73,15 +74,23 @@ def rates(
     }
 
 
-def power_w(busy: Mapping[str, Array], device: Device, fitted: Mapping[str, float]) -> Array:
+def power_w(
+    busy: Mapping[str, Array],
+    sizes: Mapping[str, Array],
+    device: Device,
+    fitted: Mapping[str, float],
+) -> Array:
     """Power, W, shape (n,).
 
     Args:
         busy: what :func:`rates` gives.
+        sizes: with ``memory_extra_w``, what the memory of each row's GPU takes more than usual when
+            it is busy all the time, W.
         device: the GPU, whose idle power and limit count; coefficients are of an H200.
         fitted: coefficients, as :data:`BOUNDS` describes them.
     """
-    wanted = device.idle_w + np.asarray(sum(fitted[name] * rate for name, rate in busy.items()))
+    parts = sum(fitted[name] * rate for name, rate in busy.items())
+    wanted = device.idle_w + np.asarray(parts) + sizes["memory_extra_w"] * busy["memory"]
     limit = fitted["limit"] * device.power_w / _FITTED_LIMIT_W
     return np.asarray((wanted**-_BEND + limit**-_BEND) ** (-1 / _BEND))
 

@@ -114,7 +114,8 @@ class KernelModel:
         if self.powers:
             activity = activities(found, features, time_us, device)
             busy_us = time_us * np.exp(self.corrections["busy"](activity))
-            parts = power.power_w(power.rates(found, sizes, busy_us, device), device, self.powers)
+            busy = power.rates(found, sizes, busy_us, device)
+            parts = power.power_w(busy, sizes, device, self.powers)
             result["busy_us"] = busy_us
             result["power_w"] = parts * np.exp(self.corrections["power"](activity))
         return result

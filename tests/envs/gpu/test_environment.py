@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 import archgym
 from archgym.data import Dataset
 from archgym.envs.gpu.environment import GPUKernel
+from archgym.envs.gpu.measuring.turn import lock_path, turn
 from archgym.envs.gpu.parameters import PARAMETERS, SHAPES, legal
 from archgym.envs.gpu.space import design_space
 from archgym.envs.gpu.workload import shape_of, shape_sha256
@@ -199,6 +203,66 @@ def test_measuring_says_what_is_missing() -> None:
     except ImportError:
         with pytest.raises(MissingDependencyError, match=r"pip install torch triton"):
             GPUKernel(simulator="triton")
+
+
+def test_memory_that_takes_more_power_counts_where_the_cache_holds_nothing() -> None:
+    def power_w(workload: Any, extra_w: float) -> float:
+        env = GPUKernel(workload=workload, memory_extra_w=extra_w)
+        assert env.settings.get("memory_extra_w", 0.0) == extra_w
+        return float(env.evaluate(env.baseline_design).metrics["power_w"] or 0)
+
+    assert power_w("norm_4096", 90.0) > power_w("norm_4096", 0.0) + 30.0
+    small = {"norm": [256, 4096]}
+    assert power_w(small, 90.0) == pytest.approx(power_w(small, 0.0), rel=0.01)
+    for wrong in ("much", 4000.0, float("nan")):
+        with pytest.raises(InvalidValueError, match="memory_extra_w"):
+            GPUKernel(memory_extra_w=wrong)  # type: ignore[arg-type]
+
+
+def test_what_the_model_likes_best_is_near_the_best_of_a_table() -> None:
+    env = archgym.make("GPUKernel-v0", simulator="tabular:gpu-attention-bert")
+    first = env.predicted_designs()
+    assert len(first) == 10
+    assert env.predicted_designs(3) == first[:3]
+    assert env.optimum is not None
+    times = [env.evaluate(design).metrics["time_us"] or np.inf for design in first]
+    assert min(times) < 1.05 * (env.optimum.metrics["time_us"] or 0)
+    model = GPUKernel(workload="attention_bert")
+    predicted = [model.evaluate(design).metrics["time_us"] or 0 for design in first]
+    assert predicted == sorted(predicted)
+
+
+def test_designs_are_predicted_for_another_simulator_that_has_the_same_metrics() -> None:
+    with pytest.raises(InvalidValueError, match="the one that is searched"):
+        GPUKernel().predicted_designs()
+    steady = archgym.make(
+        "GPUKernel-v0",
+        simulator="tabular:gpu-attention-bert",
+        objective="minimize time_us_spread_share",
+    )
+    with pytest.raises(InvalidValueError, match="time_us_spread_share"):
+        steady.predicted_designs()
+
+
+def test_one_process_at_a_time_measures() -> None:
+    def free(gpu: str) -> bool:
+        with lock_path(gpu).open("r+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    gpu = f"test-{uuid.uuid4()}"
+    try:
+        with turn(gpu):
+            assert not free(gpu)
+        assert free(gpu)
+        with contextlib.suppress(ZeroDivisionError), turn(gpu):
+            _ = 1 / 0
+        assert free(gpu)
+    finally:
+        lock_path(gpu).unlink()
 
 
 def test_it_is_made_by_its_name_and_searched(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from archgym.envs.gpu.model.compiled import Compiled, compiled_facts
 from archgym.envs.gpu.model.device import device_named
 from archgym.envs.gpu.model.fitting import FEW, compiled_tables, fit_coefficients, grow
 from archgym.envs.gpu.model.judging import agreement, regrets
+from archgym.envs.gpu.model.machines import USUAL_RUN, extras_of_runs
 from archgym.envs.gpu.model.measured import measured, rows_of
 from archgym.envs.gpu.model.prediction import MECHANISMS, Correction, shipped_models
 from archgym.envs.gpu.parameters import KERNELS, PARAMETERS
@@ -95,11 +97,42 @@ def test_more_spilled_words_take_longer() -> None:
 def test_power_is_that_of_the_busy_parts_up_to_the_limit() -> None:
     fitted = {name: first for name, (_, first, _) in power.BOUNDS.items()} | {"memory": 300.0}
     idle = {name: np.zeros(1) for name in power.BOUNDS if name != "limit"}
-    assert power.power_w(idle, DEVICE, fitted)[0] == pytest.approx(DEVICE.idle_w, rel=1e-4)
-    half = power.power_w(idle | {"memory": np.array([0.5])}, DEVICE, fitted)
-    assert half[0] == pytest.approx(DEVICE.idle_w + 150.0, rel=1e-3)
-    much = power.power_w(idle | {"multiply": np.array([50.0])}, DEVICE, fitted)
-    assert much[0] == pytest.approx(fitted["limit"], rel=1e-3)
+
+    def power_w(extra_w: float = 0.0, **busy: float) -> float:
+        parts = idle | {name: np.array([share]) for name, share in busy.items()}
+        sizes = {"memory_extra_w": np.array([extra_w])}
+        return float(power.power_w(parts, sizes, DEVICE, fitted)[0])
+
+    assert power_w() == pytest.approx(DEVICE.idle_w, rel=1e-4)
+    assert power_w(memory=0.5) == pytest.approx(DEVICE.idle_w + 150.0, rel=1e-3)
+    assert power_w(100.0, memory=0.5) == pytest.approx(DEVICE.idle_w + 200.0, rel=1e-3)
+    assert power_w(100.0) == power_w()
+    assert power_w(multiply=50.0) == pytest.approx(fitted["limit"], rel=1e-3)
+
+
+def test_what_the_memory_of_a_machine_takes_is_told_by_pytorch_s_normalisation() -> None:
+    def row(run: int, power_w: float, *, shape: str = "norm_2048", warps: int | None = None) -> Any:
+        return {
+            "run": run,
+            "shape": shape,
+            "warps": warps,
+            "power_w": power_w,
+            "busy_time_us": 5 * 2 * 16384 * 2048 / (DEVICE.memory_gb_per_s * 1e3) * 2,
+        }
+
+    usual = row(USUAL_RUN, 600.0)  # at half of the bandwidth
+    others = [row(4, 650.0), row(4, 500.0, warps=8), row(4, 900.0, shape="norm_5120")]
+    found = extras_of_runs([usual, *others, row(5, 590.0)], DEVICE)
+    assert found == pytest.approx({USUAL_RUN: 0.0, 4: 100.0, 5: -20.0})
+
+
+def test_powers_of_normalisations_are_predicted_on_every_machine() -> None:
+    rows = measured("norm", DEVICE, held_out=True)
+    found = shipped_models()["norm"].predict(rows.designs, rows.sizes, DEVICE, rows.compiled)
+    elsewhere = np.isfinite(rows.power) & (rows.sizes["memory_extra_w"] < -10.0)
+    assert elsewhere.sum() > 20
+    agreed = agreement(found["power_w"][elsewhere], rows.power[elsewhere])
+    assert agreed["median_error"] < 0.04
 
 
 def test_launches_that_repeat_find_small_data_in_the_cache() -> None:
