@@ -101,6 +101,24 @@ def _fetched(
 
 
 @inlined
+def _fetched_meanwhile(
+    code: int,
+    entered: int,
+    promoted: int,
+    stream: k.Stream,
+    m: k.Core,
+    caches: Caches,
+    ahead: Ahead,
+) -> None:
+    """Ask for the line of a decoded instruction that leaves the fetch buffer at ``promoted``."""
+    asked = max(entered + 2, m.s[k.GROUP_ASKED])
+    if asked == m.s[k.GROUP_ASKED] and m.s[k.GROUPS_IN] >= _GROUPS:
+        asked += 1
+    if asked < promoted:
+        _fetched(code, entered, stream, m, caches, ahead)
+
+
+@inlined
 def decode(
     i: int, code: int, entered: int, stream: k.Stream, m: k.Core, caches: Caches, ahead: Ahead
 ) -> int:
@@ -111,7 +129,8 @@ def decode(
     s, c = m.s, m.c
     ip = stream.ip[code]
     quick = _was_decoded(ip, entered + 1, m)
-    there = entered + 2 if quick else _fetched(code, entered, stream, m, caches, ahead)
+    checked = entered + 2
+    there = checked if quick else _fetched(code, entered, stream, m, caches, ahead)
     buffer = c[k.DECODE_BUFFER]
     for way in range(2):
         if s[k.QUICK + way] >= buffer:
@@ -119,6 +138,9 @@ def decode(
             there = max(there, left)
     promoted = in_order(k.PROMOTED, k.PROMOTED_IN, there, c[k.FETCH_WIDTH], m)
     m.at[k.AT_PROMOTE, i & _RING] = promoted
+    if quick and promoted > checked:
+        # It waits in the fetch buffer, where its line is asked for although nothing needs it.
+        _fetched_meanwhile(code, entered, promoted, stream, m, caches, ahead)
     earliest = promoted + c[k.DECODE_LATENCY]
     if i >= c[k.DISPATCH_BUFFER]:
         earliest = max(earliest, m.at[k.AT_DISPATCH, (i - c[k.DISPATCH_BUFFER]) & _RING])

@@ -2,9 +2,10 @@
 
 If no level is inclusive, and none is exclusive of a first level, then what a first-level cache
 holds depends on its own size and policy only. Its misses and write-backs are found once for each of
-its settings, from filtered references; the second and the last level see those only. Other
-hierarchies are simulated as a whole, from filtered references too. The counts are those of
-:mod:`archgym.envs.cpu.hierarchy.run`, reference by reference.
+its settings, from filtered references; the second and the last level see those only. The same holds
+of an inclusive level for as long as every line that it loses has left the first levels before: that
+is tried where it is likely. Other hierarchies are simulated as a whole, from filtered references
+too. The counts are those of :mod:`archgym.envs.cpu.hierarchy.run`, reference by reference.
 """
 
 from __future__ import annotations
@@ -17,11 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.envs.cpu.hierarchy.access import below, evict
-from archgym.envs.cpu.hierarchy.compiled import entry
+from archgym.envs.cpu.hierarchy.compiled import entry, inlined
 from archgym.envs.cpu.hierarchy.config import ALL_KINDS, CacheLevel, HierarchyConfig
 from archgym.envs.cpu.hierarchy.dependent import run_filtered
 from archgym.envs.cpu.hierarchy.filtering import MAX_FILTER_CLASSES, Filtered, Filters
-from archgym.envs.cpu.hierarchy.layout import EVENTS, FETCH, SHIFT, WRITEBACKS, make_caches
+from archgym.envs.cpu.hierarchy.layout import (
+    EVENTS,
+    FIRST,
+    MASK,
+    SHIFT,
+    WAYS,
+    WRITEBACKS,
+    make_caches,
+)
 from archgym.envs.cpu.hierarchy.one_level import Passed, merged, through
 from archgym.envs.cpu.hierarchy.references import References
 
@@ -31,12 +40,15 @@ _USES: Final = {"lru": 1, "random": 1, "srrip": 2, "drrip": 2, "ship": 0}
 _KEPT_BYTES: Final = 512 << 20
 
 
-def _is_independent(config: HierarchyConfig) -> bool:
-    """Whether the contents of the first levels depend on nothing below them."""
+def _is_exclusive_of_first(config: HierarchyConfig) -> bool:
+    """Whether the first levels get lines back that are dirty."""
+    return config.l2 is None and config.llc.inclusion == "exclusive"
+
+
+def _inclusive_bytes(config: HierarchyConfig) -> int:
+    """Capacity of the smallest inclusive level; 0 if there is none."""
     lower = [level for level in (config.l2, config.llc) if level is not None]
-    if any(level.inclusion == "inclusive" for level in lower):
-        return False
-    return config.l2 is not None or config.llc.inclusion != "exclusive"
+    return min((one.size_bytes for one in lower if one.inclusion == "inclusive"), default=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +78,16 @@ class LevelByLevel:
         self._filters = Filters(references)
         self._passed: OrderedDict[tuple[Any, ...], Passed] = OrderedDict()
         self._size = 0
+        self._disturbed_bytes = 0
 
     def run(self, config: HierarchyConfig) -> Counts:
         """The counts of a hierarchy without prefetchers."""
-        if not _is_independent(config):
+        inclusive = _inclusive_bytes(config)
+        if _is_exclusive_of_first(config) or 0 < inclusive <= self._disturbed_bytes:
             return self._dependent(config)
         above = [self.first_level(config, number) for number in (0, 1)]
-        owner, request = merged(*above)
         if _is_separable(config):
+            owner, request = merged(*above)
             found = Counts(np.zeros((4, 6, 2), np.int64), np.zeros((4, EVENTS), np.int64))
             for number in (2, 3):
                 level = config.levels[number]
@@ -84,7 +98,12 @@ class LevelByLevel:
                     found.events[number, WRITEBACKS] = passed.writebacks
         else:
             caches = make_caches(config)
-            _lower(caches, owner, request, self.references.kind, self.references.ip)
+            streams = [(one.owner, one.request, one.displaced) for one in above]
+            columns = self.references.kind, self.references.ip
+            if not _lower(caches, inclusive > 0, *streams[0], *streams[1], *columns):
+                # Smaller ones are not tried any more. Results do not depend on it.
+                self._disturbed_bytes = inclusive
+                return self._dependent(config)
             found = Counts(caches.counts, caches.events)
         for number, passed in enumerate(above):
             found.counts[number] = passed.counts
@@ -133,10 +152,15 @@ class LevelByLevel:
 
     def _keep(self, key: tuple[Any, ...], found: Passed) -> None:
         self._passed[key] = found
-        self._size += 12 * len(found.owner)
+        self._size += _bytes(found)
         while self._size > self._kept_bytes and len(self._passed) > 1:
             _, dropped = self._passed.popitem(last=False)
-            self._size -= 12 * len(dropped.owner)
+            self._size -= _bytes(dropped)
+
+
+def _bytes(passed: Passed) -> int:
+    """Memory of what is kept."""
+    return passed.owner.nbytes + passed.request.nbytes + passed.displaced.nbytes
 
 
 def _uses(level: CacheLevel) -> int:
@@ -161,16 +185,59 @@ def _is_separable(config: HierarchyConfig) -> bool:
 
 @entry
 def _lower(sources: int) -> Any:
-    def lower_levels(caches: Any, owner: Any, request: Any, kind: Any, ip: Any) -> Any:
+    """What leaves the first levels, through the levels below.
+
+    With ``watching``, a line in a first level that one below takes away ends it: what left the
+    first levels is then not true any more. Returns whether that did not happen.
+    """
+
+    def lower_levels(
+        caches: Any,
+        watching: Any,
+        owner_i: Any,
+        request_i: Any,
+        displaced_i: Any,
+        owner_d: Any,
+        request_d: Any,
+        displaced_d: Any,
+        kind: Any,
+        ip: Any,
+    ) -> Any:
         _ = sources
-        for i in range(len(owner)):
-            number, what = owner[i], request[i]
-            level = 0 if kind[number] == FETCH else 1
-            caches.out[0] = 0
-            if what >= 0:
-                below(caches, level, what, kind[number], ip[number])
+        i, d, missed_i, missed_d = 0, 0, 0, 0
+        caches.taken[0] = 0
+        for _at in range(len(owner_i) + len(owner_d)):
+            if d == len(owner_d) or (i < len(owner_i) and owner_i[i] < owner_d[d]):
+                level, number, what = 0, owner_i[i], request_i[i]
+                i += 1
             else:
-                evict(caches, level, (-1 - what) >> caches.shape[level, SHIFT], True)
-        return 0
+                level, number, what = 1, owner_d[d], request_d[d]
+                d += 1
+            shift = caches.shape[level, SHIFT]
+            caches.out[0] = 0
+            if what < 0:
+                evict(caches, level, (-1 - what) >> shift, True)
+            else:
+                below(caches, level, what, kind[number], ip[number])
+            if not watching:
+                continue
+            if caches.taken[0] > 0:
+                return False
+            if what >= 0:
+                displaced = displaced_i[missed_i] if level == 0 else displaced_d[missed_d]
+                missed_i += 1 - level
+                missed_d += level
+                _replace(caches, level, displaced, what >> shift)
+        return True
 
     return lower_levels
+
+
+@inlined
+def _replace(caches: Any, level: Any, displaced: Any, line: Any) -> Any:
+    """Puts a line in the place of another one of its set, or in an empty place for -1."""
+    shape = caches.shape
+    at = shape[level, FIRST] + (line & shape[level, MASK]) * shape[level, WAYS]
+    while caches.line[at] != displaced:
+        at += 1
+    caches.line[at] = line

@@ -39,6 +39,7 @@ class Passed:
     Attributes:
         owner: number of the reference, shape (n,).
         request: byte address that is missing; ``-1 - address`` for a write-back, shape (n,).
+        displaced: line number that each missing one displaces, -1 if none, shape (misses,).
         counts: look-ups by kind and outcome, shape (6, 2).
         references: references by kind that missed with one of their lines, shape (6,).
         writebacks: how many dirty lines left it.
@@ -46,6 +47,7 @@ class Passed:
 
     owner: NDArray[np.int32]
     request: NDArray[np.int64]
+    displaced: NDArray[np.int64]
     counts: NDArray[np.int64]
     references: NDArray[np.int64]
     writebacks: int
@@ -73,6 +75,7 @@ def through(
     lines = level.sets * level.ways
     passed_owner = np.empty(2 * len(request), np.int32)
     passed = np.empty(2 * len(request), np.int64)
+    displaced_lines = np.empty(len(request), np.int64)
     counts = np.zeros((6, 2), np.int64)
     missed = np.zeros(6, np.int64)
     state = np.zeros(3, np.int64)
@@ -85,11 +88,11 @@ def through(
         1 if number < 2 else 0,
         np.full(lines, -1, np.int64),
     )
-    rest = (owner, request, references.kind, passed_owner, passed, counts, missed)
+    rest = (owner, request, references.kind, passed_owner, passed, displaced_lines, counts, missed)
     if policy == LRU:
-        count, writebacks = _through_lru(*common, *rest)
+        count, misses, writebacks = _through_lru(*common, *rest)
     else:
-        count, writebacks = _through(
+        count, misses, writebacks = _through(
             *common,
             policy,
             np.zeros(lines, np.int32),
@@ -100,7 +103,12 @@ def through(
             *rest,
         )
     return Passed(
-        passed_owner[:count].copy(), passed[:count].copy(), counts, missed, int(writebacks)
+        passed_owner[:count].copy(),
+        passed[:count].copy(),
+        displaced_lines[:misses].copy(),
+        counts,
+        missed,
+        int(writebacks),
     )
 
 
@@ -150,11 +158,12 @@ def _through_lru(sources: int) -> Any:
         kind: Any,
         passed_owner: Any,
         passed: Any,
+        displaced_lines: Any,
         counts: Any,
         missed: Any,
     ) -> Any:
         _ = sources
-        count, writebacks, latest = 0, 0, -1
+        count, misses, writebacks, latest = 0, 0, 0, -1
         for i in range(len(request)):
             number = owner[i]
             address, what, dirty = _asked(request[i], kind[number], marking)
@@ -184,12 +193,14 @@ def _through_lru(sources: int) -> Any:
                 passed_owner[count] = number
                 passed[count] = address
                 count += 1
+                displaced_lines[misses] = carried >> 1
+                misses += 1
             passed_owner[count] = number
             passed[count] = -1 - ((carried >> 1) << shift)
             leaves = 1 if carried >= 0 and carried & 1 == 1 else 0
             count += leaves
             writebacks += leaves
-        return count, writebacks
+        return count, misses, writebacks
 
     return through_lru
 
@@ -243,11 +254,12 @@ def _through(sources: int) -> Any:
         kind: Any,
         passed_owner: Any,
         passed: Any,
+        displaced_lines: Any,
         counts: Any,
         missed: Any,
     ) -> Any:
         _ = sources
-        count, writebacks, latest = 0, 0, -1
+        count, misses, writebacks, latest = 0, 0, 0, -1
         for i in range(len(request)):
             number = owner[i]
             address, what, dirty = _asked(request[i], kind[number], marking)
@@ -272,6 +284,9 @@ def _through(sources: int) -> Any:
                 count += 1
             at = _way(held, note, state, end - ways, ways, policy)
             before, before_note = held[at], note[at]
+            if what != WRITEBACK:
+                displaced_lines[misses] = before
+                misses += 1
             position = chosen_set % leaders
             mark = insertion(state, counters, position, what, ip[number], policy)
             held[at] = line
@@ -283,7 +298,7 @@ def _through(sources: int) -> Any:
             count += before_note & DIRTY
             writebacks += before_note & DIRTY
             displaced(before_note, counters, policy)
-        return count, writebacks
+        return count, misses, writebacks
 
     return through_level
 

@@ -83,12 +83,18 @@ def champsim_design(row: TableRow) -> dict[str, Any]:
     return design
 
 
-def champsim_misses(row: TableRow) -> dict[str, float]:
-    """Misses in a thousand instructions that joined none on its way, without prefetches.
+def champsim_misses(row: TableRow, instructions: int) -> dict[str, float]:
+    """Misses that joined none on its way, without prefetches, in a thousand instructions.
 
     Write-backs are no misses of the levels that they reach; stores are of the first level.
+
+    Args:
+        row: the row.
+        instructions: how many instructions ours has of the program. Figures are shares of these, so
+            that counts are compared: ChampSim retires up to a cycle's more than it is asked for,
+            and has fetched what follows.
     """
-    kilo = row.whole("instructions") / 1000
+    kilo = instructions / 1000
     figures = {}
     for level in _LEVELS:
         missed = _unique(row, level, "")
@@ -118,10 +124,10 @@ def champsim_core_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[
         design[f"{level}_latency"] = row.whole(f"{level}_lat")
         design[f"{level}_mshrs"] = row.whole(f"{level}_mshr")
     figures = {"ipc_rate": float(row.text("ipc")), "branch_mpki": float(row.text("branch_mpki"))}
-    if row.text("llc_mshr_merge"):
-        figures |= champsim_misses(row)
     case = row.text("trace")
     asked = row.whole("requested_instructions")
+    if row.text("llc_mshr_merge"):
+        figures |= champsim_misses(row, asked)
     file = {"file": str(champsim_stream(row, folder)), "instructions": asked}
     return case, {"workload": file, "counting": "champsim"}, design, figures
 

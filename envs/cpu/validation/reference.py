@@ -160,10 +160,10 @@ def _cachegrind_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[st
 
 def _champsim_row(row: TableRow, folder: Path) -> tuple[str, Any, Any, dict[str, float]]:
     design = champsim_design(row)
-    figures = champsim_misses(row)
-    asked = row.whole("requested_instructions")
+    fetched = row.whole("requested_instructions") + _LOOKAHEAD
+    figures = champsim_misses(row, fetched)
     case = row.text("trace")
-    file = {"file": str(champsim_stream(row, folder)), "instructions": asked + _LOOKAHEAD}
+    file = {"file": str(champsim_stream(row, folder)), "instructions": fetched}
     return case, {"workload": file, "counting": "champsim"}, design, figures
 
 

@@ -45,8 +45,10 @@ def test_the_likeliest_form_is_the_one_that_is_normal(name: str, power: float) -
 def test_every_form_keeps_the_order_of_costs_however_far_apart() -> None:
     cost = np.array([-900.0, -899.5, -0.1, 0.0, 3.0, 900.0, 900.5])
     for target, scale in cost_forms(cost).values():
-        assert np.isfinite(target).all() and np.isfinite(scale)
-        assert (np.diff(target) >= 0).all() and target[-1] > target[0]
+        assert np.isfinite(target).all()
+        assert np.isfinite(scale)
+        assert (np.diff(target) >= 0).all()
+        assert target[-1] > target[0]
     near = np.linspace(0.0, 2.0, 9)
     for target, _ in cost_forms(near).values():
         assert (np.diff(target) > 0).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -130,6 +131,21 @@ def test_lines_that_an_inclusive_level_takes_away_amid_their_uses() -> None:
         chosen = HierarchyConfig(first, first, None, last)
         assert_same(model, chosen)
         assert model.run(chosen).counts[1, LOAD, 1] > 20, policy
+
+
+def test_inclusive_levels_that_take_lines_away_late_or_never() -> None:
+    asked = program(11)
+    changed = []
+    for policy, bits, second in product(("lru", "random", "ship"), range(4, 10), (False, True)):
+        first = CacheLevel(1024, 2, 64, policy)
+        middle = CacheLevel(2048, 4, 64, "srrip") if second else None
+        last = CacheLevel(64 * 4 << bits, 4, 64, policy, "inclusive")
+        chosen = HierarchyConfig(first, first, middle, last)
+        model = LevelByLevel(asked)  # that has seen no line taken away
+        assert_same(model, chosen)
+        other = replace(chosen, llc=replace(last, inclusion="non_inclusive"))
+        changed.append((model.run(chosen).counts != model.run(other).counts)[:2].any())
+    assert 6 < sum(changed) < len(changed) - 6
 
 
 def test_results_do_not_depend_on_the_designs_before() -> None:

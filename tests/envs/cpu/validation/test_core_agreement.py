@@ -24,7 +24,12 @@ def test_the_core_agrees_with_champsim() -> None:
     found = validate(reference, lambda **settings: archgym.make("CPU-v0", **settings))
     assert not found.failed
     assert len(reference.rows) >= 30
-    for name, median, worst in (("ipc_rate", 0.03, 0.1), ("branch_mpki", 0.001, 0.005)):
+    for name, median, worst in (
+        ("ipc_rate", 0.03, 0.1),
+        ("branch_mpki", 0.001, 0.005),
+        # Needs the fetches of decoded instructions that wait: 1.63 % at most without them.
+        ("l1i_mpki", 0.001, 0.0125),
+    ):
         true = np.array([row.metrics[name] for row in reference.rows])
         errors = np.abs(found.ours[:, found.metrics.index(name)] / true - 1)
         assert np.median(errors) < median, name
