@@ -66,8 +66,9 @@ class Auto(SequentialSampler):
     Given history, the member with a model learns from it (:class:`GaussianProcessSearch`), and a
     second one joins that searches from nothing. Of what history led to it hears only where that is
     no better than what it knows, once the data speak against history. It has turns as soon as
-    history leads to nothing better, up to four fifths of the model's: a misleading history costs
-    some designs, but not the way to the optimum.
+    history leads to nothing better, up to four fifths of the model's, and all of them where the
+    designs that history suggests are poor: a misleading history costs a few designs, but not the
+    way to the optimum.
 
     It has nothing to tune. The same seed gives the same search on the same machine and versions.
 
@@ -133,6 +134,10 @@ class Auto(SequentialSampler):
         self._asked.update(dict.fromkeys(designs.keys(), 0))
         return designs
 
+    def first(self, initial: Designs) -> Designs:
+        """All of them, but those that the member with a model asks for itself."""
+        return self._members[0].first(initial)
+
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Informs every member, and credits the one whose proposal it was."""
         self._unseen.learn(designs, outcomes)
@@ -175,10 +180,16 @@ class Auto(SequentialSampler):
         return not isinstance(model, GaussianProcessSearch) or model.trusts
 
     @property
+    def _promising(self) -> bool:
+        """Whether the designs that history suggested are no poor ones."""
+        model = self._members[0]
+        return not isinstance(model, GaussianProcessSearch) or model.promising
+
+    @property
     def _fresh_share(self) -> float:
         """Share of the model's turns that the member without history has."""
-        if not self._trusts:
-            return _MAX_FRESH_SHARE
+        if not self._promising:
+            return 1.0
         stuck = max(0, self._fruitless - _HISTORY_PATIENCE)
         return _MAX_FRESH_SHARE * stuck / (stuck + _HISTORY_HALF_WAY)
 
