@@ -73,8 +73,8 @@ class Auto(SequentialSampler):
     has a third of its weight. No decision depends on time.
 
     With history, the model learns from it, and a second model joins that searches from nothing. It
-    has turns once history has led to nothing better for more than five designs, and up to four
-    fifths of those of the model. While the data agree with history, the second model is not told
+    has turns once history has led to nothing better for more than five designs, up to four fifths
+    of those of the model, and all of them where the designs that history suggests are poor. While the data agree with history, the second model is not told
     which designs history led to. Later it is told of those that are no better than its own best.
     So a misleading history costs designs, but the second model searches almost as it would alone.
 
@@ -167,6 +167,10 @@ class Auto(SequentialSampler):
         self._asked.update(dict.fromkeys(designs.keys(), 0))
         return designs
 
+    def first(self, initial: Designs) -> Designs:
+        """All of them, but those that the member with a model asks for itself."""
+        return self._members[0].first(initial)
+
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Informs every member, and credits the one whose proposal it was."""
         self._unseen.learn(designs, outcomes)
@@ -209,10 +213,16 @@ class Auto(SequentialSampler):
         return not isinstance(model, GaussianProcessSearch) or model.trusts
 
     @property
+    def _promising(self) -> bool:
+        """Whether the designs that history suggested are no poor ones."""
+        model = self._members[0]
+        return not isinstance(model, GaussianProcessSearch) or model.promising
+
+    @property
     def _fresh_share(self) -> float:
         """Share of the model's turns that the member without history has."""
-        if not self._trusts:
-            return _MAX_FRESH_SHARE
+        if not self._promising:
+            return 1.0
         stuck = max(0, self._fruitless - _HISTORY_PATIENCE)
         return _MAX_FRESH_SHARE * stuck / (stuck + _HISTORY_HALF_WAY)
 

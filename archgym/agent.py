@@ -254,7 +254,8 @@ class Agent(ABC):
             history: at least one source.
 
         Returns:
-            Designs to evaluate first, besides those that the user gave.
+            Designs to evaluate first, besides those that the user gave. They are recorded as what
+            history suggested.
         """
         return history.start(_FROM_HISTORY)
 
@@ -306,6 +307,16 @@ class Sampler(Agent):
             outcomes: one each.
         """
 
+    def first(self, initial: Designs) -> Designs:
+        """Those of the initial designs that are evaluated before any is asked for.
+
+        All, unless overridden by an agent that asks for the others itself, in :meth:`ask`.
+
+        Args:
+            initial: designs that the user gave, and then those of :meth:`~Agent.recall`.
+        """
+        return initial
+
     def run(self, env: Environment, initial: Designs) -> None:
         """Asks, evaluates and tells until the search is over.
 
@@ -315,7 +326,7 @@ class Sampler(Agent):
         if env.evaluator.asynchronous:
             self._run_steadily(env, initial)
             return
-        designs, fidelity = initial, 1.0
+        designs, fidelity = self.first(initial), 1.0
         while True:
             if len(designs):
                 outcomes = env.evaluate_batch(designs, fidelity)
@@ -328,6 +339,7 @@ class Sampler(Agent):
                 return
 
     def _run_steadily(self, env: Environment, initial: Designs) -> None:
+        initial = self.first(initial)
         in_flight = len(env.submit(initial)) if len(initial) else 0
 
         def propose(in_flight: int) -> tuple[Designs, float]:

@@ -16,7 +16,7 @@ from archgym.agents.common.targets import (
     noise_shares,
 )
 from archgym.agents.gp.additive import AdditiveProcess
-from archgym.agents.gp.experience import Experience, Guess
+from archgym.agents.gp.experience import FAILING, Experience, Guess
 from archgym.agents.gp.gaussian_process import GaussianProcess
 from archgym.agents.gp.interactions import Interactions
 from archgym.agents.gp.levels import Columns, coordinates
@@ -107,13 +107,17 @@ class Models:
         x, z = coordinates(self._space, codes), coordinates(self._space, centres)
         return self.goals[0][0].correlation(x, z)
 
-    def learn(self, known: Observations, rows: Ints, turn: int) -> Learned:
+    def learn(
+        self, known: Observations, rows: Ints, turn: int, *, believed: bool = True
+    ) -> Learned:
         """Learns some of the observed designs; those in flight count as predicted.
 
         Args:
             known: all observations.
             rows: which of them to learn from.
             turn: decides which processes take part.
+            believed: whether earlier searches are: of limits that these have seen broken there is
+                then a process before the first one is broken here.
         """
         x = coordinates(self._space, known.codes[rows])
         ok, excess, costs = ~known.failed[rows], known.excess[rows], known.costs[rows]
@@ -127,9 +131,14 @@ class Models:
             forms = [{"cost": cost_forms(distance)["cost"]}]
             noise = [np.zeros(int(ok.sum()))]
             excess = excess[:, :0]
+        expected = []
+        if feasible and believed and self.experience is not None:
+            expected = [limit for limit in self.experience.limits if limit != FAILING]
         limits = []
-        for limit, seen, target in broken_limits(excess, ~ok):
+        for limit, seen, target in broken_limits(excess, ~ok, expected=expected):
             process = self._limit(limit)
+            if isinstance(process, TrendedProcess):
+                process.believed = believed
             process.tune(x[seen], target)
             process.fit(x[seen], target)
             limits.append(process)
@@ -140,6 +149,7 @@ class Models:
             which = turn % self._n_models
             model = self.goals[number][which]
             if isinstance(model, TrendedProcess):
+                model.believed = believed
                 cost = known.goals[rows][ok][:, number] if feasible else distance
                 form = self._follow(model, cost, number if feasible else None)
                 known_noise = known_noise * form["cost"][0].var()

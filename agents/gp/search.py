@@ -22,7 +22,9 @@ from archgym.agents.gp.acquisition import (
 )
 from archgym.agents.gp.levels import coordinates
 from archgym.agents.gp.models import Learned, Models
+from archgym.agents.gp.offers import Offers
 from archgym.agents.gp.tabu import TabuRegions
+from archgym.evaluation.outcome import Outcomes
 from archgym.history import History
 from archgym.space import Designs
 
@@ -51,7 +53,7 @@ _MAX_RANKED = 1000
 sought."""
 _MIN_DATA = 2
 _FROM_HISTORY = 5
-"""Designs that are proposed first because earlier searches found them good."""
+"""Designs, at most, that earlier searches suggest to begin with."""
 
 
 class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
@@ -80,8 +82,10 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     parameter is changed, or one is raised and another lowered, which is the way along a limit.
 
     Given history, it starts with the best design of each source and what crosses these, in the
-    order of what all sources together expect. Its processes learn what these expectations leave,
-    as far as that makes the data likelier (:mod:`archgym.agents.gp.trended`).
+    order of what all sources together expect, one by one as long as they are no poor ones
+    (:mod:`archgym.agents.gp.offers`). Its processes learn what these expectations leave,
+    as far as that makes the data likelier (:mod:`archgym.agents.gp.trended`); if the designs were
+    poor ones they learn as from nothing.
 
     With several goals each has its own processes, and the search takes what adds most to the
     volume that the front dominates (:func:`archgym.agents.gp.acquisition.front_gain`). Designs in
@@ -159,9 +163,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             self.space, len(self.directions), settings.models, settings.interactions, self.rng
         )
         patience = settings.patience if len(self.directions) == 1 else 0
+        self._offers: Offers | None = None
         self._n_from_history = 0
-        self.trusts = True
-        """Whether the latest model used what earlier searches say."""
+        self._follows = True  # whether the latest model used what earlier searches say
         self._tabu = TabuRegions(self._models.alike, settings.niche_correlation, patience)
 
     def recall(self, history: History) -> Designs:
@@ -174,10 +178,42 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             own = 2 * len(experience) if not experience.ordered else _FROM_HISTORY
             first = experience.start(min(own, _FROM_HISTORY))
             self._n_from_history = len(first)
+            if not experience.ordered:
+                self._offers = Offers(first, history)
             return first
+
+    def first(self, initial: Designs) -> Designs:
+        """All but what history suggests beyond one design: it asks for the others later."""
+        return initial if self._offers is None else initial[: len(initial) - self._offers.later]
+
+    @property
+    def trusts(self) -> bool:
+        """Whether earlier searches are believed."""
+        return self._follows and self.promising
+
+    @property
+    def promising(self) -> bool:
+        """Whether the designs that history suggested are no poor ones."""
+        return self._offers is None or self._offers.hold
+
+    def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+        """Takes in data for the models, and judges what history suggested."""
+        super().tell(designs, outcomes)
+        if self._offers is not None:
+            self._offers.tell(outcomes)
+
+    def _expect(self, design: Designs) -> None:
+        super()._expect(design)
+        if self._offers is not None and self.trusts:
+            self._offers.led(design)
 
     def _next(self) -> Designs:
         known, turn = self._observations, self._observations.asked
+        if self._offers is not None:
+            if len(offered := self._offers.take(self._unseen)):
+                return offered
+            if not self._offers.compared:
+                return self._unseen.take(1)
         if known.learned < _MIN_DATA:
             return self._initial(turn)
         if turn < self.hyperparameters.n_initial and self._models.experience is None:
@@ -189,9 +225,10 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             free = self._tabu.settle(codes, costs)
             elsewhere = bool((costs[free] < BROKEN_LIMIT_COST).any())
             codes = codes[free] if elsewhere else codes
-        learned = self._models.learn(known, known.rows(self.hyperparameters.most_data), turn)
-        self.trusts = learned.trusts
-        if turn < self._n_from_history + self.hyperparameters.n_initial and not learned.trusts:
+        rows = known.rows(self.hyperparameters.most_data)
+        learned = self._models.learn(known, rows, turn, believed=self.promising)
+        self._follows = learned.trusts
+        if turn < self._n_from_history + self.hyperparameters.n_initial and not self.promising:
             return self._initial(turn)
         idle = len(known) - int(known.costs.argmin()) > _IDLE
         every = _NEAR_EVERY_WHEN_IDLE if idle else _NEAR_EVERY

@@ -12,11 +12,10 @@ from archgym.agents.gp.gaussian_process import GaussianProcess
 
 _SHARES = (1.0, 0.5)
 """Shares of what sources expect that are tried."""
-_FEW, _SOME = 3, 10
-"""Designs up to which the sources are trusted without evidence, and up to which a little against
-them is passed over; beyond, the best of several hypotheses has to make up for their number."""
-_PRIOR_ODDS = 1.0
-"""Logarithm of the odds that the sources help, as long as there are few designs."""
+_FEW = 10
+"""Designs up to which the sources are used without evidence: good designs alone, which are what a
+search with history evaluates first, say little on what the sources expect of others. Beyond, the
+best of several hypotheses has to make up for their number."""
 
 Trend = Callable[[Floats], Guess]
 
@@ -26,8 +25,9 @@ class TrendedProcess:
 
     The hypotheses are that the target is the mean of what all sources expect, or what a single one
     does, or half of these, each plus what a process of its own learns of the rest; or that history
-    says nothing, which is the plain process. The likeliest one is used; they are compared whenever
-    the plain process is tuned anew. It is a Gaussian process to its users.
+    says nothing, which is the plain process. The likeliest one is used, the last one only if there
+    are more than a few designs; they are compared whenever the plain process is tuned anew. It is a
+    Gaussian process to its users.
 
     References:
         Feurer, Letham, Hutter and Bakshy, Practical Transfer Learning for Bayesian
@@ -37,12 +37,16 @@ class TrendedProcess:
     Args:
         plain: the process without history.
         rest: another one, which learns what the sources leave.
+
+    Attributes:
+        believed: whether history may be used; otherwise it is the plain process.
     """
 
     def __init__(self, plain: GaussianProcess, rest: GaussianProcess) -> None:
         self._plain, self._rest = plain, rest
         self._trend: Trend | None = None
         self._weights: Floats | None = None
+        self.believed = True
         self._x = self._expected = np.empty(0)
 
     def follow(self, trend: Trend) -> None:
@@ -52,7 +56,7 @@ class TrendedProcess:
     @property
     def trusts(self) -> bool:
         """Whether what the sources expect is in use."""
-        return self._weights is not None
+        return self._in_use is not None
 
     @property
     def amplitude(self) -> float:
@@ -79,9 +83,10 @@ class TrendedProcess:
             found.append(likelihood - 0.5 * self._rest.mean**2)
         best = int(np.argmax(found))
         self._weights = hypotheses[best]
-        odds = _PRIOR_ODDS if len(y) <= _SOME else -np.log(len(hypotheses))
-        if len(y) > _FEW and self._plain.fit(x, y, known_noise) > found[best] + odds:
-            self._weights = None
+        if len(y) > _FEW:
+            likelihood = self._plain.fit(x, y, known_noise)
+            if likelihood > found[best] - np.log(len(hypotheses)):
+                self._weights = None
 
     def fit(self, x: Floats, y: Floats, known_noise: Floats | float = 0.0) -> float:
         """Conditions on data; log likelihood of the targets."""
@@ -103,19 +108,26 @@ class TrendedProcess:
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the signal, each of shape (n,)."""
         mean, deviation = self._used.predict(x)
-        if self._weights is None:
+        weights = self._in_use
+        if weights is None:
             return mean, deviation
         assert self._trend is not None
         guess = self._trend(x)
-        variance = (guess.deviation**2) @ self._weights**2
-        return mean + guess.mean @ self._weights, np.sqrt(deviation**2 + variance)
+        variance = (guess.deviation**2) @ weights**2
+        return mean + guess.mean @ weights, np.sqrt(deviation**2 + variance)
+
+    @property
+    def _in_use(self) -> Floats | None:
+        """Weights of the sources; ``None`` for the plain process."""
+        return self._weights if self.believed else None
 
     @property
     def _used(self) -> GaussianProcess:
-        return self._plain if self._weights is None else self._rest
+        return self._rest if self.trusts else self._plain
 
     def _left(self, y: Floats) -> Floats:
-        return y if self._weights is None else y - self._expected @ self._weights
+        weights = self._in_use
+        return y if weights is None else y - self._expected @ weights
 
     def _expect(self, x: Floats) -> Floats:
         """What the sources expect of the data, shape (n, n_sources)."""

@@ -92,7 +92,7 @@ class TrialSummary:
             known.
         optimum: value of each goal at the exact optimum, minimised; ``None`` if it is not known.
         history: what the search learned from before; ``None`` if it began from nothing.
-        from_history: whether the best design is one that was evaluated first because of it.
+        from_history: whether the best design is one that it suggested to begin with.
         best_from_history: the best of the designs that were; ``None`` without history.
     """
 
@@ -336,7 +336,7 @@ def _summarise(dataset: Dataset, row: dict[str, Any], arrays: _Arrays) -> TrialS
 def _first(
     dataset: Dataset, scorer: Scorer, rows: Rows, arrays: _Arrays, history: HistoryInfo | None
 ) -> Outcome | None:
-    """The best of the designs that were evaluated first because of history."""
+    """The best of the designs that history suggested to begin with."""
     if history is None:
         return None
     wanted = set(history.first)

@@ -35,7 +35,7 @@ class HistoryInfo:
     Attributes:
         sources: the earlier problems.
         sha256: of all that was known; equal for equal history.
-        first: keys of the designs that were evaluated first because of it, see
+        first: keys of the designs that it suggested to begin with, see
             :meth:`archgym.space.DesignSpace.key`, as texts.
     """
 

@@ -68,7 +68,7 @@ class History:
         """The description that is recorded of a search.
 
         Args:
-            first: the designs that are evaluated first because of it.
+            first: the designs that it suggests to begin with.
         """
         digest = hashlib.sha256()
         for source in self.sources:

@@ -46,10 +46,10 @@ def history_table(problem: Problem) -> Iterator[Table]:
     if rows:
         yield Table(
             "What searches learned from",
-            ["agent", ">trials", "earlier problems (designs)", ">tried first", "best among them"],
+            ["agent", ">trials", "earlier problems (designs)", ">suggested", "best among them"],
             rows,
             "Trials that learned from earlier runs, the problems of these runs, the designs that "
-            "were tried first because of them, and whether the best design of the agent is one of "
+            "they suggested to begin with, and whether the best design of the agent is one of "
             f"these.{_left_out(problem)}",
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import archgym
 from archgym import Metric
@@ -52,6 +53,20 @@ def source(outcomes: Outcomes, of: archgym.Environment, env: archgym.Environment
     baseline = of.baseline_metrics
     scored = transferred(outcomes.designs, outcomes.metrics, outcomes.status, baseline, env)
     return HistorySource("earlier", scored)
+
+
+def opposite(told: Outcomes) -> NDArray[np.int64]:
+    """An order that gives the best design what the worst one has, and so on."""
+    ranked = told.reward.argsort(kind="stable")
+    order = np.empty_like(ranked)
+    order[ranked] = ranked[::-1]
+    return order
+
+
+def spoilt(told: Outcomes, order: NDArray[np.int64]) -> HistorySource:
+    """A source each of whose designs has what another one was found to have."""
+    metrics, status, baseline = told.metrics[order], told.status[order], Bowl().baseline_metrics
+    return HistorySource("spoilt", transferred(told.designs, metrics, status, baseline, Bowl()))
 
 
 def evaluations(env: archgym.Environment, agent: str, history: History | None, seed: int) -> int:
@@ -122,20 +137,45 @@ def test_the_first_designs_are_distinct_and_legal(agent: str, n_sources: int) ->
 @pytest.mark.parametrize("spoil", ["shuffled", "reversed"])
 def test_misleading_history_does_not_hide_the_best_design(spoil: str) -> None:
     before = Bowl()
-    outcomes = searched(before, 150)
-    told = source(outcomes, before, Bowl()).outcomes
+    told = source(searched(before, 150), before, Bowl()).outcomes
     order = np.random.default_rng(1).permutation(len(told))
-    if spoil == "reversed":
-        ranked = told.reward.argsort(kind="stable")
-        order[ranked] = ranked[::-1]
-    spoilt = transferred(
-        told.designs, told.metrics[order], told.status[order], before.baseline_metrics, Bowl()
-    )
-    history = History((HistorySource("spoilt", spoilt),))
+    history = History((spoilt(told, order if spoil == "shuffled" else opposite(told)),))
     cold = [evaluations(Bowl(), "auto", None, seed) for seed in (1, 2, 3)]
     warm = [evaluations(Bowl(), "auto", history, seed) for seed in (1, 2, 3)]
     assert np.median(warm) <= 60
     assert np.median(warm) <= 2.5 * np.median(cold), (warm, cold)
+
+
+@pytest.mark.parametrize("agent", ["auto", "gp"])
+def test_one_poor_design_is_enough_to_go_on_without_history(agent: str) -> None:
+    """Of what an opposed source suggests, only the first design is evaluated."""
+    before = Bowl()
+    told = source(searched(before, 150), before, Bowl()).outcomes
+    env, history = Bowl(), History((spoilt(told, opposite(told)),))
+    suggested = make_agent(agent, env.design_space, seed=1).recall(history)
+    assert len(suggested) > 1
+    evaluated = env.design_space.designs(proposed_first(agent, history, 30)).keys()
+    assert evaluated[0] == suggested.keys()[0]
+    assert not set(evaluated[1:]) & set(suggested.keys())
+
+
+@pytest.mark.parametrize("agent", ["auto", "gp"])
+def test_a_harder_problem_does_not_discredit_its_history(agent: str) -> None:
+    """All designs are slower than any known one, and the best are still the best."""
+
+    class Harder(Bowl):
+        def simulate(self, design):  # type: ignore[no-untyped-def]
+            slow = super().simulate(design)["time_ns"]  # type: ignore[no-untyped-call]
+            return {"time_ns": slow if design == self.baseline else 50.0 * slow}
+
+    env, before, seen = Harder(), Bowl(), list[int]()
+    outcomes = searched(before, 150)
+    history = History((source(outcomes, before, env),))
+    env.on_evaluated = lambda outcomes: seen.extend(outcomes.designs.keys())
+    searcher = make_agent(agent, env.design_space, seed=1)
+    suggested = make_agent(agent, env.design_space, seed=1).recall(history).keys()
+    searcher.search(env, 6, history=history)
+    assert set(suggested) <= set(seen)
 
 
 @pytest.mark.parametrize("agent", agent_names())

@@ -103,9 +103,9 @@ def test_best_and_report_say_what_came_from_it(
         best = json.loads(call("best", tmp_path / name, "--json").out)[0]["best"]
         assert best["from_history"] is known
         shown = call("best", tmp_path / name).out
-        assert ("5 designs were tried first because of history" in shown) is known
+        assert ("history suggested 5 designs to begin with" in shown) is known
         assert ("designs of Conformance-v0" in shown) is known
-        assert ("because of history" in call("status", tmp_path / name).out) is known
+        assert ("suggested by history" in call("status", tmp_path / name).out) is known
     study = read_study([tmp_path / "run"])
     (problem,) = study.problems
     tables = [t for s in problem_sections(study, problem, 50, 50) for t in s.tables]
@@ -289,7 +289,7 @@ def test_reports_and_best_keep_searches_with_and_without_history_apart(
     shown = json.loads(call("best", tmp_path / "run", "--json").out)
     assert [one["trials"] for one in shown] == [2, 2]
     text = call("best", tmp_path / "run").out
-    assert text.count("tried first because of history") == text.count("  read: ") == 1
+    assert text.count("history suggested") == text.count("  read: ") == 1
     # Two runs that are compared search one problem, whatever they learned from.
     run(tmp_path / "plain", agents=[{"name": "random"}])
     run(tmp_path / "learned", agents=[{"name": "random"}], history=str(earlier))

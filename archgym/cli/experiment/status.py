@@ -53,7 +53,7 @@ def _show(run: RunStatus, folder: Path) -> None:
             line(f"{label + ':':<10}{text}")
     for one in run.best:
         infeasible = "" if one.feasible else " (not feasible)"
-        known = ", tried first because of history" if one.from_history else ""
+        known = ", suggested by history" if one.from_history else ""
         values = ", ".join(one.values)
         line(f"{'best:':<10}{one.setting}: {values}{infeasible}, by {one.agent}{known}")
     if run.in_flight:

@@ -55,14 +55,14 @@ def _part_of_history(summary: TrialSummary) -> str:
     """Whether the best design is one that history suggested, and how good those were."""
     if summary.history is None:
         return ""
-    tried = f"{len(summary.history.first):,} designs were tried first because of history"
+    suggested = f"history suggested {len(summary.history.first):,} designs to begin with"
     if summary.from_history:
-        return f"{tried}, this one among them"
+        return f"{suggested}, this one among them"
     if summary.best_from_history is None:
-        return f"{tried}, none of which could be simulated"
+        return f"{suggested}, none of which was simulated"
     values = enumerate(summary.best_from_history.objectives)
     best = ", ".join(value_text(summary, number, value) for number, value in values)
-    return f"{tried}, the best of them {best}"
+    return f"{suggested}, the best one simulated {best}"
 
 
 def best_held_out(held_out: HeldOut) -> RenderableType:

@@ -57,8 +57,8 @@ TRIAL_SCHEMA = columns(
 """Columns of ``trials.parquet``. ``best`` is in its natural sign, of feasible designs at full
 fidelity; ``hit_at`` the simulations after which it had reached the optimum (see
 :data:`archgym.analysis.measures.WITHIN`); ``framework_s`` the rest of ``wall_s``; ``history_*``
-count earlier problems that the search learned from, their designs, and designs that were evaluated
-first because of them, of which ``best_design`` is one if ``from_history``. What is not known is
+count earlier problems that the search learned from, their designs, and designs that these suggested
+to begin with, of which ``best_design`` is one if ``from_history``. What is not known is
 null."""
 
 CURVE_SCHEMA = columns(

@@ -46,7 +46,7 @@ class Best:
         agent: that found it.
         values: its goals, with names and units.
         feasible: whether it keeps all limits.
-        from_history: whether it was evaluated first because of history.
+        from_history: whether history suggested to begin with it.
     """
 
     setting: str

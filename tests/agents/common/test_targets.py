@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archgym.agents.common.targets import cost_forms, distance_from_limits, limit_targets
+from archgym.agents.common.targets import (
+    broken_limits,
+    cost_forms,
+    distance_from_limits,
+    limit_targets,
+)
 
 
 def test_an_upper_limit_is_learned_as_the_logarithm_of_the_ratio_to_it() -> None:
@@ -52,3 +57,12 @@ def test_every_form_keeps_the_order_of_costs_however_far_apart() -> None:
     near = np.linspace(0.0, 2.0, 9)
     for target, _ in cost_forms(near).values():
         assert (np.diff(target) > 0).all()
+
+
+def test_limits_are_learned_once_they_were_broken_or_if_that_is_expected() -> None:
+    excess = np.array([[-0.5, 0.1, -0.2], [-0.4, -0.1, -0.1], [-0.3, 0.3, -0.3]])
+    sound = np.zeros(3, dtype=np.bool_)
+    assert [limit for limit, _, _ in broken_limits(excess, sound)] == [1]
+    learned = {limit: target for limit, _, target in broken_limits(excess, sound, expected=[0])}
+    assert sorted(learned) == [0, 1]
+    assert (learned[0] < 0).all(), "a limit that is kept counts as broken"
