@@ -74,9 +74,10 @@ class Auto(SequentialSampler):
 
     With history, the model learns from it, and a second model joins that searches from nothing. It
     has turns once history has led to nothing better for more than five designs, up to four fifths
-    of those of the model, and all of them where the designs that history suggests are poor. While the data agree with history, the second model is not told
-    which designs history led to. Later it is told of those that are no better than its own best.
-    So a misleading history costs designs, but the second model searches almost as it would alone.
+    of those of the model, and all of them where the designs that history suggests are poor. While
+    the data agree with history, the second model is not told which designs history led to. Later
+    it is told of those that are no better than its own best. So a misleading history costs designs,
+    but the second model searches almost as it would alone.
 
     The same seed gives the same search on the same machine with the same versions.
 
