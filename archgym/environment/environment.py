@@ -267,7 +267,8 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
 
         >>> import archgym
         >>> env = archgym.make("GPUKernel-v0", simulator="tabular:gpu-norm-2048")
-        >>> env.evaluate(env.predicted_designs(1)[0]).metrics["time_us"] < 65
+        >>> best, first = env.optimum, env.evaluate(env.predicted_designs(1)[0])
+        >>> first.metrics["time_us"] < 1.05 * best.metrics["time_us"]
         True
 
         Args:
