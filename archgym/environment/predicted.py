@@ -9,7 +9,7 @@ import numpy as np
 from archgym.environment.evaluated_problem import EvaluatedProblem
 from archgym.errors import InvalidValueError
 from archgym.evaluation.baseline import simulated_metrics
-from archgym.problem import Status
+from archgym.problem import DesignProblem, Status
 from archgym.problem.scoring import Scorer
 from archgym.simulators.resolve import Embedded
 from archgym.simulators.result import read_result
@@ -20,6 +20,8 @@ _EVALUATED: Final = 20_000
 """Designs that the model evaluates: all of a smaller space, else so many random ones."""
 _SEED: Final = 0
 """Of the random ones."""
+_SIMULATES: Final = ("simulate", "simulate_batch", "simulate_batch_at")
+"""Of which an environment with an embedded simulator overrides one."""
 
 
 def predicted_designs(environment: EvaluatedProblem, count: int) -> list[dict[str, Any]]:
@@ -36,6 +38,9 @@ def predicted_designs(environment: EvaluatedProblem, count: int) -> list[dict[st
     """
     if environment.simulator.name == "embedded":
         raise InvalidValueError("the embedded simulator is the one that is searched already")
+    kind = type(environment)
+    if all(getattr(kind, name) is getattr(DesignProblem, name) for name in _SIMULATES):
+        raise InvalidValueError(f"{environment.name} has no embedded simulator")
     environment.load_workload(environment.workload)  # a table in its place does without
     model, space = Embedded(environment), environment.design_space
     for name in environment.objective.metric_names():
@@ -49,10 +54,7 @@ def predicted_designs(environment: EvaluatedProblem, count: int) -> list[dict[st
     else:
         designs = space.sample(_EVALUATED, np.random.default_rng(_SEED))
     metrics = environment.metrics
-    try:
-        results = model.simulate(designs)
-    except NotImplementedError:
-        raise InvalidValueError(f"{environment.name} has no embedded simulator") from None
+    results = model.simulate(designs)
     baseline = space.designs([environment.baseline_design])
     scorer = Scorer(environment.objective, metrics, simulated_metrics(baseline, model, metrics))
     rewards: dict[int, float] = {}
