@@ -27,7 +27,8 @@ __all__ = ["validate"]
 _COLUMNS = {
     "spearman": ("Spearman", ".4f"),
     "kendall": ("Kendall", ".4f"),
-    "mean_error": ("error", ".2%"),
+    "median_error": ("median", ".2%"),
+    "mean_error": ("mean", ".2%"),
     "max_error": ("largest", ".2%"),
     "bias": ("bias", ".2%"),
     "top_overlap": ("top 5%", ".0%"),
@@ -37,7 +38,7 @@ _COLUMNS = {
 """Heading and form of each statistic."""
 _WIDE = 120
 """Characters that all statistics need."""
-_SHORT = ("spearman", "mean_error", "max_error", "regret", "raw_regret")
+_SHORT = ("spearman", "median_error", "mean_error", "max_error", "regret", "raw_regret")
 
 
 def validate(
@@ -87,9 +88,9 @@ def validate(
     """Compare an environment's own simulator with reference figures or another simulator.
 
     Prints for each metric and workload: spread (largest by smallest figure, less 1), Spearman
-    (rank correlation), error and largest (mean and maximum of the absolute relative errors) and
-    regret (what the best design by our figures loses by the reference's; designs within 0.1 % tie,
-    and the best of them counts) and raw (the regret without ties).
+    (rank correlation), median, mean and largest of the absolute relative errors, regret (what the
+    best design by our figures loses by the reference's; designs within 0.1 % tie, and the best of
+    them counts) and raw (the regret without ties).
     """
     from archgym.experiment.spec.checks import make_environment
     from archgym.experiment.spec.load import with_settings

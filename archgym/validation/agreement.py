@@ -22,6 +22,7 @@ TOP_SHARE = 0.05
 STATISTICS = {
     "spearman": "largest",
     "kendall": "largest",
+    "median_error": "smallest",
     "mean_error": "smallest",
     "max_error": "smallest",
     "bias": "nearest zero",
@@ -51,7 +52,8 @@ class Agreement:
         spearman: rank correlation, ties averaged; NaN if the reference does not vary, 0 if only
             ours does not.
         kendall: tau-b, of the same ties.
-        mean_error: mean of the absolute relative errors, over reference values other than 0.
+        median_error: median of the absolute relative errors, over reference values other than 0.
+        mean_error: their mean.
         max_error: the largest of them.
         bias: mean of the relative errors with their sign; above 0 where ours are larger.
         top_overlap: see :func:`top_overlap`.
@@ -65,6 +67,7 @@ class Agreement:
     spread: float
     spearman: float
     kendall: float
+    median_error: float
     mean_error: float
     max_error: float
     bias: float
@@ -119,6 +122,7 @@ def agreement(
         spread=_spread(true),
         spearman=spearman(true, ranked),
         kendall=kendall(true, ranked),
+        median_error=float(np.median(sizes)) if len(errors) else math.nan,
         mean_error=float(sizes.mean()) if len(errors) else math.nan,
         max_error=float(sizes.max()) if len(errors) else math.nan,
         bias=float(errors.mean()) if len(errors) else math.nan,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -84,7 +85,8 @@ def history_of(
         if key not in _LOGS:
             _LOGS[key] = record(archgym.make(problem.environment, **arguments), agent, seed)
         log = _LOGS[key]
-        baseline = log.environment.baseline_metrics
+        same = _without_objective(arguments) == _without_objective(problem.arguments)
+        baseline = (env if same else log.environment).baseline_metrics
         designs = Designs(env.design_space, log.codes)
         outcomes = transferred(designs, log.metrics, log.status, baseline, env)
         if kind in ("shuffled", "reversed"):
@@ -94,8 +96,12 @@ def history_of(
                 order = np.empty_like(ranked)
                 order[ranked] = ranked[::-1]
             outcomes = transferred(designs, log.metrics[order], log.status[order], baseline, env)
-        sources.append(HistorySource(f"earlier {number + 1}", outcomes))
+        sources.append(HistorySource(f"earlier {number + 1}", outcomes, same))
     return History(tuple(sources))
+
+
+def _without_objective(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if name != "objective"}
 
 
 def search(

@@ -8,7 +8,7 @@ numbers each, for two processes side by side. The order of designs is fixed: the
 with three seeds; those from there on are placed once, and every tenth number is for a circuit of
 1,000 to 5,000 LUTs. From 10,000 on a number is a circuit for all devices of a family: it is
 synthesised once, since synthesis does not depend on the device, and placed on each device that it
-fits on, which makes as many designs.
+fits on, which makes as many designs; from 13,000 on it has at most 700 LUTs.
 """
 
 from __future__ import annotations
@@ -64,6 +64,10 @@ _THIRD_LOGIC: Final = {
     (1200, 5000): 0.03,
 }
 """Smallest and largest circuit of those, and how often these are asked for."""
+_FOURTH_PLAN: Final = 13_000
+"""Number from which on it is a smaller one of these; a large one holds a core for minutes."""
+_FOURTH_LOGIC: Final = {(0, 250): 0.45, (0, 400): 0.4, (0, 700): 0.15}
+"""Smallest and largest circuit of those, and how often these are asked for."""
 _PRODUCTS_OF_LOGIC: Final = 1.5
 """Products times bits of an activation that a circuit may have for each LUT; no more are built."""
 _TURN: Final = 10
@@ -117,8 +121,8 @@ def _sizes(number: int, random: np.random.Generator) -> tuple[int, int]:
         return 0, _MAX_LOGIC[number % len(_MAX_LOGIC)]
     if number < _THIRD_PLAN:
         return _SECOND_LOGIC[number % len(_SECOND_LOGIC)]
-    sizes = list(_THIRD_LOGIC)
-    return sizes[random.choice(len(sizes), p=list(_THIRD_LOGIC.values()))]
+    sizes = _THIRD_LOGIC if number < _FOURTH_PLAN else _FOURTH_LOGIC
+    return list(sizes)[random.choice(len(sizes), p=list(sizes.values()))]
 
 
 def _logic(made: Built) -> int:

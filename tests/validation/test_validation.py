@@ -119,6 +119,7 @@ def test_regret_of_a_maximised_metric_is_the_share_that_is_lost() -> None:
 
 def test_errors_are_relative_and_bias_has_a_sign() -> None:
     one = agreement("case", "m_ns", [100, 200, 400], [110, 180, 400])
+    assert one.median_error == pytest.approx(0.1)
     assert one.mean_error == pytest.approx(0.2 / 3)
     assert one.max_error == pytest.approx(0.1)
     assert one.bias == pytest.approx(0.0)
@@ -151,6 +152,7 @@ def test_nothing_to_compare_gives_nan() -> None:
     one = agreement("case", "m_ns", [math.nan], [1])
     assert one.n == 0
     assert math.isnan(one.mean_error)
+    assert math.isnan(one.median_error)
     assert math.isnan(one.regret)
 
 
@@ -310,6 +312,7 @@ def test_json_holds_every_figure() -> None:
         "spread": 1.5,
         "spearman": 1.0,
         "kendall": 1.0,
+        "median_error": pytest.approx(0.1),
         "mean_error": pytest.approx(0.1),
         "max_error": pytest.approx(0.2),
         "bias": pytest.approx(-0.1),
