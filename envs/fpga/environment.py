@@ -73,7 +73,7 @@ class FPGA(Environment):
             signed=True,
         ),
     )
-    version: ClassVar = "3"
+    version: ClassVar = "4"
     default_objective: ClassVar = {
         "maximize": "samples_per_s_per_lut",
         "limits": ["sqnr_db >= 15", "latency_ns <= 5000"],

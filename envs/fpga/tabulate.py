@@ -8,7 +8,7 @@ numbers each, for two processes side by side. The order of designs is fixed: the
 with three seeds; those from there on are placed once, and every tenth number is for a circuit of
 1,000 to 5,000 LUTs. From 10,000 on a number is a circuit for all devices of a family: it is
 synthesised once, since synthesis does not depend on the device, and placed on each device that it
-fits on, which makes as many designs; from 13,000 on it has at most 700 LUTs.
+fits on, which makes as many designs; from 13,000 on these are small.
 """
 
 from __future__ import annotations
@@ -56,18 +56,19 @@ _THIRD_PLAN: Final = 10_000
 """Number from which on one is a circuit for all devices of a family."""
 _THIRD_SHARES: Final = {"ecp5_25k": 0.6, "ice40_up5k": 0.4}
 """How often the circuit is one of the family of these devices, which have DSPs."""
-_THIRD_LOGIC: Final = {
-    (0, 250): 0.25,
-    (0, 400): 0.4,
-    (0, 700): 0.27,
-    (400, 1200): 0.05,
-    (1200, 5000): 0.03,
+_FAMILY_LOGIC: Final = {
+    _THIRD_PLAN: {
+        (0, 250): 0.25,
+        (0, 400): 0.4,
+        (0, 700): 0.27,
+        (400, 1200): 0.05,
+        (1200, 5000): 0.03,
+    },
+    13_000: {(0, 250): 0.45, (0, 400): 0.4, (0, 700): 0.15},
+    13_500: {(0, 250): 0.6, (0, 400): 0.4},
 }
-"""Smallest and largest circuit of those, and how often these are asked for."""
-_FOURTH_PLAN: Final = 13_000
-"""Number from which on it is a smaller one of these; a large one holds a core for minutes."""
-_FOURTH_LOGIC: Final = {(0, 250): 0.45, (0, 400): 0.4, (0, 700): 0.15}
-"""Smallest and largest circuit of those, and how often these are asked for."""
+"""From a number on: smallest and largest circuit of those, and how often these are asked for. A
+large one holds a core for minutes, so that the later ones are small."""
 _PRODUCTS_OF_LOGIC: Final = 1.5
 """Products times bits of an activation that a circuit may have for each LUT; no more are built."""
 _TURN: Final = 10
@@ -121,7 +122,7 @@ def _sizes(number: int, random: np.random.Generator) -> tuple[int, int]:
         return 0, _MAX_LOGIC[number % len(_MAX_LOGIC)]
     if number < _THIRD_PLAN:
         return _SECOND_LOGIC[number % len(_SECOND_LOGIC)]
-    sizes = _THIRD_LOGIC if number < _FOURTH_PLAN else _FOURTH_LOGIC
+    sizes = _FAMILY_LOGIC[max(first for first in _FAMILY_LOGIC if first <= number)]
     return list(sizes)[random.choice(len(sizes), p=list(sizes.values()))]
 
 

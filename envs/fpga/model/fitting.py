@@ -206,14 +206,15 @@ def later_errors(every: Sequence[Example], before: int) -> dict[str, dict[str, f
 
 
 def _crossed(some: Sequence[Example]) -> dict[str, float]:
-    """Errors where each example was left out of the fit, in parts."""
-    fits = [fitted(_without(some, part)) for part in range(_PARTS)]
-    found = [predicted(e.made, e.device, fits[i % _PARTS]) for i, e in enumerate(some)]
+    """Errors where each example was left out of the fit, in parts; a circuit is in one part."""
+    circuits = list(dict.fromkeys(e.row["verilog_sha256"] for e in some))
+    parts = {name: place % _PARTS for place, name in enumerate(circuits)}
+    part = [parts[e.row["verilog_sha256"]] for e in some]
+    fits = [
+        fitted([e for e, its in zip(some, part, strict=True) if its != n]) for n in range(_PARTS)
+    ]
+    found = [predicted(e.made, e.device, fits[its]) for e, its in zip(some, part, strict=True)]
     return _errors(some, found)
-
-
-def _without(some: Sequence[Example], part: int) -> list[Example]:
-    return [e for place, e in enumerate(some) if place % _PARTS != part]
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ def test_each_process_measures_its_share_of_the_numbers(
         pass
 
     def asked(number: int) -> None:
-        if number >= 20_040:
+        if number >= 1_000_040:
             raise Ended
         seen.append(number)
 
@@ -61,14 +61,14 @@ def test_each_process_measures_its_share_of_the_numbers(
     for share in ("1/2", "2/2"):
         seen: list[int] = []
         lines = str(tmp_path / "lines")
-        options = [lines, "--first", "20000", "--share", share]
+        options = [lines, "--first", "1000000", "--share", share]
         monkeypatch.setattr(sys, "argv", ["tabulate", *options])
         with pytest.raises(Ended):
             tabulate.main()
         assert len(seen) == 20
         assert {number % 10 for number in seen} == set(range(10))
         every += seen
-    assert sorted(every) == list(range(20_000, 20_040))
+    assert sorted(every) == list(range(1_000_000, 1_000_040))
 
 
 def test_a_packed_row_replaces_the_one_before(tmp_path: Path) -> None:
