@@ -76,13 +76,18 @@ def core_stream(program: Program) -> k.Stream:
     regions = np.zeros((len(pages), 4), np.int32)
     for level in range(4):
         regions[:, level] = np.unique(pages >> (_REGION_BITS * level), return_inverse=True)[1]
+    static = np.zeros(len(program.ip), k.INSTRUCTION)
+    static["ip"] = program.ip
+    static["page"] = numbers[: len(program.ip)]
+    static["kind"] = kinds
+    static["shares"] = np.isin(words, words[kinds != b.NOT_BRANCH])
+    registers = {"destinations": _folded(program, kinds), "sources": program.sources}
+    for name, numbered in registers.items():
+        zeros_last = np.argsort(numbered == 0, axis=1, kind="stable")
+        static[name] = np.take_along_axis(numbered, zeros_last, axis=1)
+        static[f"n_{name}"] = np.count_nonzero(numbered, axis=1)
     return k.Stream(
-        ip=program.ip.astype(np.int64),
-        kind=kinds,
-        shares=np.isin(words, words[kinds != b.NOT_BRANCH]),
-        destinations=_folded(program, kinds),
-        sources=np.ascontiguousarray(program.sources),
-        code_page=numbers[: len(program.ip)].astype(np.int32),
+        static=static,
         code=program.code.astype(np.int32),
         taken=np.ascontiguousarray(taken),
         data_first=program.data_first.astype(np.int64),

@@ -13,6 +13,8 @@ from archgym.envs.cpu.hierarchy.layout import LOAD, STORE, Caches
 _LINE_BITS = 6
 _PAGE_BITS = 12
 _RING = k.RING - 1
+# Registers that an instruction can need: four sources and two destinations.
+_MOST_REGISTERS = 6
 
 
 @inlined
@@ -20,18 +22,22 @@ def dispatch(i: int, earliest: int, loads: int, stores: int, m: k.Core) -> int:
     """The cycle in which an instruction gets its places in the reorder buffer and the queues."""
     s, c = m.s, m.c
     if i >= c[k.ROB]:
-        earliest = max(earliest, m.at[k.AT_RETIRE, (i - c[k.ROB]) & _RING])
+        earliest = max(earliest, m.at[k.AT_RETIRE, (i - c[k.ROB]) & c[k.RING_MASK]])
     if s[k.STORES] + stores > c[k.SQ]:
-        earliest = max(earliest, m.store_left[(s[k.STORES] + stores - 1 - c[k.SQ]) & _RING])
+        last = s[k.STORES] + stores - 1 - c[k.SQ]
+        earliest = max(earliest, m.store_left[last & c[k.RING_MASK]])
     earliest = max(earliest, s[k.DISPATCHED])
-    while s[k.LOADS_LEFT] < earliest or s[k.LOADS] - s[k.LOADS_SEEN] + loads > c[k.LQ]:
-        if s[k.LOADS_LEFT] >= s[k.LAST_LEFT]:
-            s[k.LOADS_SEEN] = s[k.LOADS]
-            s[k.LOADS_LEFT] = max(s[k.LOADS_LEFT], earliest)
+    until, seen = s[k.LOADS_LEFT], s[k.LOADS_SEEN]
+    enough = s[k.LOADS] + loads - c[k.LQ]
+    while until < earliest or seen < enough:
+        if until >= s[k.LAST_LEFT]:
+            seen = s[k.LOADS]
+            until = max(until, earliest)
             break
-        s[k.LOADS_LEFT] += 1
-        s[k.LOADS_SEEN] += taken_in(k.SLOT_LEFT, s[k.LOADS_LEFT], m)
-    earliest = max(earliest, s[k.LOADS_LEFT]) if loads else earliest
+        until += 1
+        seen += taken_in(k.SLOT_LEFT, until, m)
+    s[k.LOADS_LEFT], s[k.LOADS_SEEN] = until, seen
+    earliest = max(earliest, until) if loads else earliest
     return in_order(k.DISPATCHED, k.DISPATCHED_IN, earliest, c[k.DISPATCH_WIDTH], m)
 
 
@@ -43,85 +49,88 @@ def _registers_free(need: int, m: k.Core) -> int:
         return 0
     if wanted > m.s[k.RETURNED]:
         return 1 << 60
-    return int(m.freed_at[(wanted - 1) & _RING])
+    return int(m.freed_at[(wanted - 1) & m.c[k.RING_MASK]])
 
 
 @inlined
-def schedule(i: int, code: int, dispatched: int, stream: k.Stream, m: k.Core) -> int:
+def schedule(i: int, static: k.Instruction, dispatched: int, m: k.Core) -> int:
     """The cycle in which an instruction is renamed and enters the scheduler.
 
     It waits for physical registers. As in ChampSim, the instructions before it in the reorder
     buffer have to be able to get registers too, although they have theirs already: a source counts
     as one to allocate if the architectural register of its physical number is not in use.
     """
-    s = m.s
+    s, c = m.s, m.c
     at = max(dispatched + 1, s[k.SCHEDULED])
-    need = 0
-    for operand in range(2):
-        need += stream.destinations[code, operand] != 0
-    for operand in range(4):
-        register = stream.sources[code, operand]
-        need += register != 0 and m.mapped[register] < 0
-    if s[k.RENAMED] + 8 - m.c[k.REGISTERS] > 0:
-        at = max(at, min(_registers_free(need, m), m.at[k.AT_RETIRE, (i - 1) & _RING]))
-        for kept in range(1, 8):
-            last = m.last_need[kept]
-            if last >= 0 and i - last < k.RING:
-                left = m.at[k.AT_RETIRE, last & _RING]
-                if left > at:
-                    at = max(at, min(left, _registers_free(kept, m)))
-    while s[k.EXECUTED] < at or i - s[k.EXECUTED_SEEN] >= m.c[k.SCHEDULER]:
-        if s[k.EXECUTED] >= s[k.LAST_EXECUTED]:
-            s[k.EXECUTED_SEEN] = i
-            s[k.EXECUTED] = max(s[k.EXECUTED], at)
+    if _registers_free(_MOST_REGISTERS, m) > at:
+        at = _registers_waited(i, static, at, m)
+    until, seen = s[k.EXECUTED], s[k.EXECUTED_SEEN]
+    enough = i - c[k.SCHEDULER] + 1
+    while until < at or seen < enough:
+        if until >= s[k.LAST_EXECUTED]:
+            seen = i
+            until = max(until, at)
             break
-        s[k.EXECUTED] += 1
-        s[k.EXECUTED_SEEN] += taken_in(k.SLOT_EXECUTE, s[k.EXECUTED], m)
-    at = max(at, s[k.EXECUTED])
+        until += 1
+        seen += taken_in(k.SLOT_EXECUTE, until, m)
+    s[k.EXECUTED], s[k.EXECUTED_SEEN] = until, seen
+    at = max(at, until)
     s[k.SCHEDULED] = at
     return int(at)
 
 
 @inlined
+def _registers_waited(i: int, static: k.Instruction, at: int, m: k.Core) -> int:
+    """When an instruction has its registers, and those before it could have more, from ``at`` on."""
+    need = int(static.n_destinations)
+    for operand in range(static.n_sources):
+        need += m.mapped[static.sources[operand]] < 0
+    mask = m.c[k.RING_MASK]
+    at = max(at, min(_registers_free(need, m), m.at[k.AT_RETIRE, (i - 1) & mask]))
+    for kept in range(_MOST_REGISTERS, 0, -1):
+        free = _registers_free(kept, m)
+        if free <= at:
+            break  # fewer are free no later
+        last = m.last_need[kept]
+        if last >= 0 and i - last <= mask:
+            at = max(at, min(m.at[k.AT_RETIRE, last & mask], free))
+    return int(at)
+
+
+@inlined
 def _new_register(m: k.Core) -> int:
-    register = m.free[m.s[k.TAKEN_FREE] & _RING]
-    m.s[k.TAKEN_FREE] += 1
+    register = m.free[m.s[k.RENAMED] & m.c[k.RING_MASK]]
     m.s[k.RENAMED] += 1
     return int(register)
 
 
 @inlined
-def sources_ready(i: int, code: int, at: int, stream: k.Stream, m: k.Core) -> int:
+def sources_ready(i: int, static: k.Instruction, at: int, m: k.Core) -> int:
     """When all sources of an instruction are ready; renames them and notes what it keeps free."""
-    keeps = 0
-    for operand in range(4):
-        register = stream.sources[code, operand]
-        if register == 0:
-            continue
+    keeps = int(static.n_destinations)
+    for operand in range(static.n_sources):
+        register = static.sources[operand]
         if m.mapped[register] < 0:
             m.mapped[register] = _new_register(m)
         keeps += m.mapped[m.mapped[register]] < 0
         at = max(at, m.ready[register])
-    for operand in range(2):
-        keeps += stream.destinations[code, operand] != 0
     if keeps > 0:
         m.last_need[keeps] = i
     return int(at)
 
 
 @inlined
-def rename(code: int, completed: int, retired: int, stream: k.Stream, m: k.Core) -> None:
+def rename(static: k.Instruction, completed: int, retired: int, m: k.Core) -> None:
     """Give each destination a new physical register; the old one returns at retirement."""
-    for operand in range(2):
-        register = stream.destinations[code, operand]
-        if register == 0:
-            continue
+    for operand in range(static.n_destinations):
+        register = static.destinations[operand]
         old = m.mapped[register]
         m.mapped[register] = _new_register(m)
         m.ready[register] = completed
         if old >= 0:
-            m.free[(m.c[k.REGISTERS] + m.s[k.RETURNED]) & _RING] = old
-            m.freed_at[m.s[k.RETURNED] & _RING] = retired
+            mask = m.c[k.RING_MASK]
+            m.free[(m.c[k.REGISTERS] + m.s[k.RETURNED]) & mask] = old
+            m.freed_at[m.s[k.RETURNED] & mask] = retired
             m.s[k.RETURNED] += 1
 
 
@@ -207,7 +216,7 @@ def leave_store(
     """A retired store goes to the data cache and leaves the store queue."""
     at = take(k.SLOT_STORE, max(retired, m.s[k.DRAINED]), m.c[k.STORE_WIDTH], m)
     m.s[k.DRAINED] = at
-    m.store_left[m.s[k.STORES] & _RING] = at
+    m.store_left[m.s[k.STORES] & m.c[k.RING_MASK]] = at
     m.s[k.STORES] += 1
     address = stream.data_address[number]
     store = m.forward[(address ^ (address >> 12)) & _RING]
@@ -224,5 +233,5 @@ def leave_store(
 def retire(i: int, completed: int, m: k.Core) -> int:
     """The cycle in which an instruction leaves the reorder buffer."""
     at = in_order(k.RETIRED, k.RETIRED_IN, completed + 1, m.c[k.RETIRE_WIDTH], m)
-    m.at[k.AT_RETIRE, i & _RING] = at
+    m.at[k.AT_RETIRE, i & m.c[k.RING_MASK]] = at
     return at

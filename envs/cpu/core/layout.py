@@ -15,11 +15,13 @@ SETTINGS = (
     "decode_buffer", "dispatch_buffer", "registers", "load_width", "store_width",
     "in_order_width", "decode_latency", "dispatch_latency", "loop_sets", "loop_ways",
 )  # fmt: skip
+# Behind them: the mask of the rings of the last instructions, registers and stores, as short as
+# the largest buffer allows, so that they stay in the first cache of whoever simulates.
 (
     ROB, LQ, SQ, FETCH_WIDTH, DECODE_WIDTH, DISPATCH_WIDTH, EXECUTE_WIDTH, RETIRE_WIDTH, SCHEDULER,
     PENALTY, FETCH_BUFFER, DECODE_BUFFER, DISPATCH_BUFFER, REGISTERS, LOAD_WIDTH, STORE_WIDTH,
-    IN_ORDER_WIDTH, DECODE_LATENCY, DISPATCH_LATENCY, LOOP_SETS, LOOP_WAYS,
-) = range(len(SETTINGS))  # fmt: skip
+    IN_ORDER_WIDTH, DECODE_LATENCY, DISPATCH_LATENCY, LOOP_SETS, LOOP_WAYS, RING_MASK,
+) = range(len(SETTINGS) + 1)  # fmt: skip
 
 # State, the vector `s`.
 (
@@ -33,25 +35,27 @@ SETTINGS = (
     # Instructions by way: decoded before, or not. Loads and stores that were dispatched.
     QUICK, SLOW, LOADS, LOADS_LEFT, LOADS_SEEN, STORES, STORE_READY, EXECUTED, EXECUTED_SEEN,
     # Physical registers: renamed so far, given back so far.
-    RENAMED, RETURNED, TAKEN_FREE, CLOCK,
+    RENAMED, RETURNED, CLOCK,
     # Memory.
     LAST_STUCK, STUCK, STUCK_FROM, PAGES,
     # The last cycle in which an instruction executes, and a load leaves its queue.
     LAST_EXECUTED, LAST_LEFT,
     # The last access: which level served it, and when the second level looked it up.
     SERVED_BY, AT_L2,
-) = range(40)  # fmt: skip
-N_STATE = 40
+) = range(39)  # fmt: skip
+N_STATE = 39
 
 # Rows of `at`: cycle of each of the last instructions in a stage, a ring.
 AT_PROMOTE, AT_DISPATCH, AT_RETIRE = range(3)
-# Columns of `slots`: what is taken in each cycle, a ring. The bus counts in bursts, not in cycles.
+# Rows of `slots`: what is taken in each cycle, a ring. The bus counts in bursts, not in cycles.
 (
     SLOT_EXECUTE, SLOT_COMPLETE, SLOT_LOAD, SLOT_STORE, SLOT_LEFT, PORT_L1D_READ, PORT_L1D_WRITE,
     PORT_L1D_TAG, PORT_L2, PORT_BUS, PORT_L1D_PREFETCH, PORT_L2_PREFETCH,
 ) = range(12)  # fmt: skip
 N_SLOTS = 12
 SLOT_RING = 1 << 15
+# Rows begin in different sets of a cache: without the padding all would compete for one.
+SLOT_PADDING = 72
 # A slot's entry is a cycle shifted by this, plus a count.
 COUNT_BITS = 10
 RING = 1 << 12
@@ -86,21 +90,30 @@ UNKNOWN = -1
 NEVER = 1 << 60
 
 
+# What is known of an instruction before it runs: 32 bytes, so that all lies in one line of a cache.
+INSTRUCTION = np.dtype(
+    [
+        ("ip", np.int64),  # address
+        ("page", np.int32),  # number of its page
+        ("kind", np.uint8),  # kind of branch
+        ("shares", np.uint8),  # whether a branch lies in the same word of four bytes
+        ("n_destinations", np.uint8),
+        ("n_sources", np.uint8),
+        ("destinations", np.uint8, 2),  # registers written, then zeros
+        ("sources", np.uint8, 4),  # registers read, then zeros
+        ("padding", np.uint8, 10),
+    ],
+    align=True,
+)
+Instruction = Any
+"""A record of :data:`INSTRUCTION`."""
+
+
 class Stream(NamedTuple):
     """An instruction stream; static instructions first, then executed ones."""
 
-    ip: Array
-    """Address of each static instruction, int64."""
-    kind: Array
-    """Kind of branch, uint8."""
-    shares: Array
-    """Whether a branch lies in the same word of four bytes, bool."""
-    destinations: Array
-    """Registers written, uint8, shape (static, 2); 0: none."""
-    sources: Array
-    """Registers read, uint8, shape (static, 4); 0: none."""
-    code_page: Array
-    """Number of its page, int32."""
+    static: Array
+    """Records of :data:`INSTRUCTION`."""
     code: Array
     """Number of the static instruction of each executed one, int32."""
     taken: Array
@@ -124,12 +137,12 @@ class Stream(NamedTuple):
 _WORD = np.int64
 CORE = np.dtype(
     [
-        ("c", _WORD, len(SETTINGS)),  # settings
+        ("c", _WORD, len(SETTINGS) + 1),  # settings
         ("s", _WORD, N_STATE),  # state
         ("t", _WORD, N_TIMINGS),  # timing of memory
         ("counts", _WORD, N_COUNTS),
         ("at", _WORD, (3, RING)),  # cycles of the last instructions in their stages
-        ("slots", _WORD, (SLOT_RING, N_SLOTS)),  # what is taken in each cycle
+        ("slots", _WORD, (N_SLOTS, SLOT_RING + SLOT_PADDING)),  # what is taken in each cycle
         ("quick_left", _WORD, (2, RING)),  # when the last ones of each way left the decoder
         ("ready", _WORD, 256),  # when each architectural register is ready
         ("mapped", np.int32, 256),  # physical register of each architectural one; -1: none
@@ -139,7 +152,7 @@ CORE = np.dtype(
         ("store_left", _WORD, RING),  # when the last stores left the store queue
         ("forward", _WORD, (RING, 3)),  # stores: address, finished, left
         ("answered", _WORD, (RING, 4)),  # data lines: line, last answer, taken, issued
-        ("loop", _WORD, (MAX_LOOP_SETS, MAX_LOOP_WAYS, 3)),  # decoded: tag, last use, filled at
+        ("loop", _WORD, (MAX_LOOP_SETS, MAX_LOOP_WAYS, 2)),  # decoded, last used first: tag, filled at
         # Lines under way to each level: line, asked, there, level that served a prefetch or 0.
         ("flight", _WORD, (4, RING, 4)),
         ("misses", _WORD, (4, MAX_MISSES, 2)),  # each level's last misses: from, to

@@ -84,7 +84,12 @@ def make_core(config: CoreConfig, timing: MemoryTiming, pages: int) -> NDArray[n
     """The empty tables of a core, an array of one record."""
     cores = np.zeros(1, k.CORE)
     core = cores[0]
-    core["c"] = [getattr(config, name) for name in k.SETTINGS]
+    settings = [getattr(config, name) for name in k.SETTINGS]
+    longest = max(
+        config.rob_size, config.sq_size, config.registers, config.fetch_buffer,
+        config.decode_buffer, config.dispatch_buffer,
+    )  # fmt: skip
+    core["c"] = [*settings, (1 << longest.bit_length()) - 1]
     core["t"] = _timings(timing)
     core["s"][k.GROUP_LINE] = -1
     core["s"][k.STUCK_FROM] = k.NEVER

@@ -22,18 +22,17 @@ from archgym.envs.cpu.core.prefetching import Ahead
 from archgym.envs.cpu.core.slots import take
 from archgym.envs.cpu.hierarchy.layout import Caches
 
-_RING = k.RING - 1
 _LOAD, _STORE = 0, 1
 
 
 @inlined
-def _predict(i: int, code: int, stream: k.Stream, m: k.Core, unit: b.Unit) -> int:
+def _predict(i: int, static: k.Instruction, stream: k.Stream, m: k.Core, unit: b.Unit) -> int:
     """Predict an instruction; says what was wrong."""
     target = 0
     taken = stream.taken[i]
     if taken and i + 1 < stream.code.shape[0]:
-        target = stream.ip[stream.code[i + 1]]
-    return predict(code, taken, target, stream, m, unit)
+        target = stream.static[stream.code[i + 1]].ip
+    return predict(static, taken, target, m, unit)
 
 
 @inlined
@@ -45,7 +44,7 @@ def _places(i: int, decoded: int, stream: k.Stream, m: k.Core) -> int:
         loads += stream.data_kind[number] != _STORE
         stores += stream.data_kind[number] != _LOAD
     dispatched = dispatch(i, decoded + m.c[k.DISPATCH_LATENCY], loads, stores, m)
-    m.at[k.AT_DISPATCH, i & _RING] = dispatched
+    m.at[k.AT_DISPATCH, i & m.c[k.RING_MASK]] = dispatched
     return dispatched
 
 
@@ -76,23 +75,23 @@ def _instruction(
     i: int, stream: k.Stream, m: k.Core, unit: b.Unit, caches: Caches, ahead: Ahead
 ) -> None:
     """Follow one instruction through all stages."""
-    code = stream.code[i]
-    ip = stream.ip[code]
+    static = stream.static[stream.code[i]]
+    ip = static.ip
     entered = enter(i, m)
-    verdict = _predict(i, code, stream, m, unit)
-    decoded = decode(i, code, entered, stream, m, caches, ahead)
+    verdict = _predict(i, static, stream, m, unit)
+    decoded = decode(i, static, entered, stream, m, caches, ahead)
     quick = decoded < 0
     if quick:
         decoded = -1 - decoded
     dispatched = _places(i, decoded, stream, m)
-    scheduled = schedule(i, code, dispatched, stream, m)
-    ready = sources_ready(i, code, scheduled + 1, stream, m)
+    scheduled = schedule(i, static, dispatched, m)
+    ready = sources_ready(i, static, scheduled + 1, m)
     executed = take(k.SLOT_EXECUTE, ready, m.c[k.EXECUTE_WIDTH], m)
     m.s[k.LAST_EXECUTED] = max(m.s[k.LAST_EXECUTED], executed)
     done = _touch_memory(i, ip, dispatched, executed, stream, m, caches, ahead)
     completed = take(k.SLOT_COMPLETE, done + 1, m.c[k.EXECUTE_WIDTH], m)
     retired = retire(i, completed, m)
-    rename(code, completed, retired, stream, m)
+    rename(static, completed, retired, m)
     finished = max(executed, m.s[k.STORE_READY])
     for number in range(stream.data_first[i], stream.data_first[i + 1]):
         if stream.data_kind[number] != _LOAD:

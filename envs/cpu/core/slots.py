@@ -17,22 +17,18 @@ _COUNT = (1 << k.COUNT_BITS) - 1
 def take(row: int, earliest: int, width: int, m: k.Core) -> int:
     """Take a slot in the first cycle from ``earliest`` on that has one left; returns the cycle."""
     cycle = earliest
-    while True:
-        at = cycle & _MASK
-        entry = m.slots[at, row]
-        if entry >> k.COUNT_BITS != cycle:
-            m.slots[at, row] = (cycle << k.COUNT_BITS) + 1
-            return cycle
-        if entry & _COUNT < width:
-            m.slots[at, row] = entry + 1
-            return cycle
+    taken = taken_in(row, cycle, m)
+    while taken >= width:
         cycle += 1
+        taken = taken_in(row, cycle, m)
+    m.slots[row, cycle & _MASK] = (cycle << k.COUNT_BITS) + taken + 1
+    return cycle
 
 
 @inlined
 def taken_in(row: int, cycle: int, m: k.Core) -> int:
     """How many slots of a cycle are taken."""
-    entry = m.slots[cycle & _MASK, row]
+    entry = m.slots[row, cycle & _MASK]
     return int(entry & _COUNT) if entry >> k.COUNT_BITS == cycle else 0
 
 
@@ -47,13 +43,11 @@ def in_order(stage: int, within: int, earliest: int, width: int, m: k.Core) -> i
         width: instructions in a cycle.
         m: the core.
     """
-    cycle = m.s[stage]
-    if earliest > cycle or m.s[within] >= width:
-        cycle = max(cycle + 1, earliest)
-        m.s[stage] = cycle
-        m.s[within] = 1
-    else:
-        m.s[within] += 1
+    before, served = m.s[stage], m.s[within]
+    new = earliest > before or served >= width
+    cycle = max(before + 1, earliest) if new else before
+    m.s[stage] = cycle
+    m.s[within] = 1 if new else served + 1
     return int(cycle)
 
 
