@@ -81,7 +81,7 @@ def schedule(i: int, static: k.Instruction, dispatched: int, m: k.Core) -> int:
 
 @inlined
 def _registers_waited(i: int, static: k.Instruction, at: int, m: k.Core) -> int:
-    """When an instruction has its registers, and those before it could have more, from ``at`` on."""
+    """When an instruction, and those before it, can have registers, from ``at`` on."""
     need = int(static.n_destinations)
     for operand in range(static.n_sources):
         need += m.mapped[static.sources[operand]] < 0

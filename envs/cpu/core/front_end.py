@@ -31,9 +31,7 @@ def enter(i: int, m: k.Core) -> int:
 
 
 @inlined
-def predict(
-    static: k.Instruction, taken: bool, target: int, m: k.Core, unit: b.Unit
-) -> int:
+def predict(static: k.Instruction, taken: bool, target: int, m: k.Core, unit: b.Unit) -> int:
     """Predict an instruction; a taken branch ends the cycle of fetch. Returns what was wrong."""
     verdict = observe(static.ip, static.kind, taken, target, static.shares != 0, unit)
     if verdict != b.PREDICTED or taken:
@@ -128,7 +126,13 @@ def _fetched_meanwhile(
 
 @inlined
 def decode(
-    i: int, static: k.Instruction, entered: int, stream: k.Stream, m: k.Core, caches: Caches, ahead: Ahead
+    i: int,
+    static: k.Instruction,
+    entered: int,
+    stream: k.Stream,
+    m: k.Core,
+    caches: Caches,
+    ahead: Ahead,
 ) -> int:
     """The cycle in which an instruction leaves the decoder.
 

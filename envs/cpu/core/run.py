@@ -101,7 +101,7 @@ def make_core(config: CoreConfig, timing: MemoryTiming, pages: int) -> NDArray[n
     )
     core["free"][: config.registers] = np.arange(config.registers)
     core["frames"] = shuffled_frames(1)[: k.MAX_FRAMES]
-    for name in ("slots", "mapped", "last_need", "forward", "answered", "loop", "flight", "tlb"):
+    for name in ("mapped", "last_need", "forward", "answered", "loop", "flight", "tlb"):
         core[name] = -1
     for name in ("frame", "tables"):
         core[name][..., :pages] = -1

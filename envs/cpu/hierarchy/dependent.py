@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from archgym.envs.cpu.hierarchy.access import looked_up, serve
-from archgym.envs.cpu.hierarchy.compiled import compiled, entry
-from archgym.envs.cpu.hierarchy.filtering import Filtered
-from archgym.envs.cpu.hierarchy.layout import FETCH, SHIFT, Caches
+from archgym.envs.cpu.hierarchy.compiled import compiled, entry, inlined
+from archgym.envs.cpu.hierarchy.filtering import GOES_ON, KIND_BITS, LONG, Filtered
+from archgym.envs.cpu.hierarchy.layout import FETCH, POLICY, SHIFT, SHIP, Caches
 from archgym.envs.cpu.hierarchy.references import References
 
 __all__ = ["run_filtered"]
@@ -47,7 +47,7 @@ def run_filtered(
     known[:, :, _LINE] = -1
     columns: list[Any] = []
     for one in filtered:
-        columns += [one.request, one.owner, one.run, one.last, one.last_store]
+        columns += [one.request, one.owner, one.kind, one.run, one.last, one.last_store]
     _run_filtered(
         caches,
         references.kind,
@@ -57,6 +57,7 @@ def run_filtered(
         *columns,
         np.array(classes) - 1,
         np.array(uses),
+        bool((caches["shape"][:, POLICY] == SHIP).any()),
         known,
     )
 
@@ -71,57 +72,121 @@ def _run_filtered(sources: int) -> Any:
         ip: Any,
         request_i: Any,
         owner_i: Any,
+        kind_i: Any,
         run_i: Any,
         last_i: Any,
         last_store_i: Any,
         request_d: Any,
         owner_d: Any,
+        kind_d: Any,
         run_d: Any,
         last_d: Any,
         last_store_d: Any,
         mask: Any,
         uses: Any,
+        with_callers: Any,
         known: Any,
     ) -> Any:
         _ = sources
         i, d, number, until, waiting = 0, 0, 0, -1, 0
         while True:
+            asked = LONG
             if waiting == 0 and number > until:
                 next_i = owner_i[i] if i < len(owner_i) else _NEVER
                 next_d = owner_d[d] if d < len(owner_d) else _NEVER
                 number = min(next_i, next_d)
+                if number < _NEVER:
+                    asked = kind_i[i] if next_i < next_d else kind_d[d]
             if number >= len(kind):
                 break
-            if kind[number] == FETCH:
-                level = 0
-                i, closed = _enter(caches, 0, mask[0], number, i, request_i, owner_i, run_i, known)
-                last = last_i
-            else:
-                level = 1
-                d, closed = _enter(caches, 1, mask[1], number, d, request_d, owner_d, run_d, known)
-                last = last_d
-            waiting -= closed
-            waiting -= _reference(
-                caches, level, mask[level], number, kind, address, size, ip, last, known
-            )
-            for at in range(1, caches.taken[0] + 1):
-                line = caches.taken[at] >> 1
-                if caches.taken[at] & 1 == 0:
-                    opened, store = _taken(
-                        line, 0, mask[0], number, last_i, last_store_i, uses, known
+            if asked < LONG:  # the reference itself is not looked at
+                caller = ip[number] if with_callers else 0
+                if next_i < next_d:
+                    level = 0
+                    i, hit = _requests(
+                        caches, 0, mask[0], i, request_i, owner_i, kind_i, run_i, caller, known
                     )
                 else:
-                    opened, store = _taken(
-                        line, 1, mask[1], number, last_d, last_store_d, uses, known
+                    level = 1
+                    d, hit = _requests(
+                        caches, 1, mask[1], d, request_d, owner_d, kind_d, run_d, caller, known
                     )
-                waiting += opened
-                until = max(until, store)
+                if hit:
+                    continue
+            else:
+                if kind[number] == FETCH:
+                    level = 0
+                    i, closed = _enter(
+                        caches, 0, mask[0], number, i, request_i, owner_i, run_i, known
+                    )
+                    last = last_i
+                else:
+                    level = 1
+                    d, closed = _enter(
+                        caches, 1, mask[1], number, d, request_d, owner_d, run_d, known
+                    )
+                    last = last_d
+                waiting -= closed
+                waiting -= _reference(
+                    caches, level, mask[level], number, kind, address, size, ip, last, known
+                )
+            opened, store = _all_taken(
+                caches, number, mask, last_i, last_store_i, last_d, last_store_d, uses, known
+            )
+            waiting += opened
+            until = max(until, store)
             if caches.taken[0] == len(caches.taken) - 1:  # perhaps there was no room for more
                 until = len(kind)
             number += 1
         return 0
 
     return run_filtered
+
+
+@inlined
+def _requests(
+    caches: Any,
+    level: Any,
+    mask: Any,
+    at: Any,
+    request: Any,
+    owner: Any,
+    asked: Any,
+    run: Any,
+    ip: Any,
+    known: Any,
+) -> Any:
+    """Follow a filtered request while no line is awaited.
+
+    After a miss, the next line of the same reference is looked up too: it may have been taken away.
+
+    Returns:
+        Where the next request is, and whether this one hit.
+    """
+    kind = np.uint8(asked[at] & KIND_BITS)
+    address = request[at]
+    shift = caches.shape[level, SHIFT]
+    _know(level, mask, address >> shift, run[at], known)
+    if looked_up(caches, level, address, kind):
+        return at + 1, True
+    caches.taken[0] = 0
+    caches.out[0] = 0
+    serve(caches, level, address, kind, ip)
+    if asked[at] & GOES_ON:
+        address += 1 << shift
+        if at + 1 < len(owner) and owner[at + 1] == owner[at]:
+            at += 1
+            _know(level, mask, address >> shift, run[at], known)
+        caches.out[0] = 0
+        if not looked_up(caches, level, address, kind):
+            serve(caches, level, address, kind, ip)
+    return at + 1, False
+
+
+@inlined
+def _know(level: Any, mask: Any, line: Any, run: Any, known: Any) -> Any:
+    known[level, line & mask, _LINE] = line
+    known[level, line & mask, _RUN] = run
 
 
 @compiled
@@ -149,8 +214,7 @@ def _enter(
         if known[level, place, _OPEN] > 0 and known[level, place, _RUN] != run[at]:
             known[level, place, _OPEN] = 0
             closed += 1
-        known[level, place, _LINE] = line
-        known[level, place, _RUN] = run[at]
+        _know(level, mask, line, run[at], known)
         at += 1
     return at, closed
 
@@ -186,6 +250,35 @@ def _reference(
         if not looked_up(caches, level, line << shift, kind[number]):
             serve(caches, level, line << shift, kind[number], ip[number])
     return closed
+
+
+@compiled
+def _all_taken(
+    caches: Any,
+    number: Any,
+    mask: Any,
+    last_i: Any,
+    last_store_i: Any,
+    last_d: Any,
+    last_store_d: Any,
+    uses: Any,
+    known: Any,
+) -> Any:
+    """The lines that a reference has taken away from the first levels.
+
+    Returns:
+        How many are awaited now and were not before; and until which store.
+    """
+    waiting, until = 0, -1
+    for at in range(1, caches.taken[0] + 1):
+        line = caches.taken[at] >> 1
+        if caches.taken[at] & 1 == 0:
+            opened, store = _taken(line, 0, mask[0], number, last_i, last_store_i, uses, known)
+        else:
+            opened, store = _taken(line, 1, mask[1], number, last_d, last_store_d, uses, known)
+        waiting += opened
+        until = max(until, store)
+    return waiting, until
 
 
 @compiled

@@ -87,20 +87,23 @@ class LevelByLevel:
             return self._dependent(config)
         above = [self.first_level(config, number) for number in (0, 1)]
         if _is_separable(config):
-            owner, request = merged(*above)
+            requests = merged(*above)
             found = Counts(np.zeros((4, 6, 2), np.int64), np.zeros((4, EVENTS), np.int64))
             for number in (2, 3):
                 level = config.levels[number]
                 if level is not None:
-                    passed = through(level, number, config.seed, self.references, owner, request)
-                    owner, request = passed.owner, passed.request
+                    passed = through(level, number, config.seed, self.references.ip, *requests)
+                    requests = passed.owner, passed.request, passed.kind
                     found.counts[number] = passed.counts
                     found.events[number, WRITEBACKS] = passed.writebacks
         else:
             caches = make_caches(config)
-            streams = [(one.owner, one.request, one.displaced) for one in above]
-            columns = self.references.kind, self.references.ip
-            if not _lower(caches, inclusive > 0, *streams[0], *streams[1], *columns):
+            streams = [(one.owner, one.request, one.kind, one.displaced) for one in above]
+            ships = any(
+                level is not None and level.replacement == "ship" for level in config.levels
+            )
+            ip = self.references.ip
+            if not _lower(caches, inclusive > 0, *streams[0], *streams[1], ip, ships):
                 # Smaller ones are not tried any more. Results do not depend on it.
                 self._disturbed_bytes = inclusive
                 return self._dependent(config)
@@ -120,7 +123,8 @@ class LevelByLevel:
             self._passed.move_to_end(key)
             return found
         asked = self._filtered(level, data=number == 1)
-        found = through(level, number, config.seed, self.references, asked.owner, asked.request)
+        requests = asked.owner, asked.request, asked.kind
+        found = through(level, number, config.seed, self.references.ip, *requests)
         found.counts[:, 0] = self._looked_up(level, data=number == 1) - found.counts[:, 1]
         self._keep(key, found)
         return found
@@ -160,7 +164,7 @@ class LevelByLevel:
 
 def _bytes(passed: Passed) -> int:
     """Memory of what is kept."""
-    return passed.owner.nbytes + passed.request.nbytes + passed.displaced.nbytes
+    return sum(c.nbytes for c in (passed.owner, passed.request, passed.kind, passed.displaced))
 
 
 def _uses(level: CacheLevel) -> int:
@@ -196,29 +200,31 @@ def _lower(sources: int) -> Any:
         watching: Any,
         owner_i: Any,
         request_i: Any,
+        kind_i: Any,
         displaced_i: Any,
         owner_d: Any,
         request_d: Any,
+        kind_d: Any,
         displaced_d: Any,
-        kind: Any,
         ip: Any,
+        with_callers: Any,
     ) -> Any:
         _ = sources
         i, d, missed_i, missed_d = 0, 0, 0, 0
         caches.taken[0] = 0
         for _at in range(len(owner_i) + len(owner_d)):
             if d == len(owner_d) or (i < len(owner_i) and owner_i[i] < owner_d[d]):
-                level, number, what = 0, owner_i[i], request_i[i]
+                level, number, what, kind = 0, owner_i[i], request_i[i], kind_i[i]
                 i += 1
             else:
-                level, number, what = 1, owner_d[d], request_d[d]
+                level, number, what, kind = 1, owner_d[d], request_d[d], kind_d[d]
                 d += 1
             shift = caches.shape[level, SHIFT]
             caches.out[0] = 0
             if what < 0:
                 evict(caches, level, (-1 - what) >> shift, True)
             else:
-                below(caches, level, what, kind[number], ip[number])
+                below(caches, level, what, kind, ip[number] if with_callers else 0)
             if not watching:
                 continue
             if caches.taken[0] > 0:

@@ -24,9 +24,15 @@ from archgym.envs.cpu.hierarchy.compiled import entry, inlined
 from archgym.envs.cpu.hierarchy.layout import FETCH, STORE
 from archgym.envs.cpu.hierarchy.references import References
 
-__all__ = ["MAX_FILTER_CLASSES", "Filtered", "Filters"]
+__all__ = ["GOES_ON", "KIND_BITS", "LONG", "MAX_FILTER_CLASSES", "Filtered", "Filters"]
 
 MAX_FILTER_CLASSES: Final = 64
+GOES_ON: Final = 8
+"""Added to the kind of a request whose reference goes on in the next line."""
+LONG: Final = 16
+"""Added to the kind of a request whose reference may lie in more than two lines."""
+KIND_BITS: Final = 7
+"""The rest of it."""
 _BASE_SHIFT: Final = 5
 _BASE_BITS: Final = (7, 10)
 """Bits of an address that every filter of the space ``caches`` has: its lines have at most 128
@@ -42,6 +48,7 @@ class Filtered:
         request: byte address of the line, shape (n,).
         owner: number of the reference in :class:`References`, ascending, shape (n,). A reference
             that straddles lines may have one request for each of them.
+        kind: kind of the reference, and :data:`GOES_ON` or :data:`LONG`, shape (n,).
         run: number of the run of each request, shape (n,): the uses in a row of its line, dropped
             ones included; -1 where nothing is dropped.
         last: latest reference of each run, shape (runs,).
@@ -50,6 +57,7 @@ class Filtered:
 
     request: NDArray[np.int64]
     owner: NDArray[np.int32]
+    kind: NDArray[np.uint8]
     run: NDArray[np.int32]
     last: NDArray[np.int32]
     last_store: NDArray[np.int32]
@@ -135,7 +143,8 @@ class Filters:
             return self._from_references(wanted)
         fitting = [made for made in self._made if wanted.drops_all_of(made) and made.uses > 0]
         if fitting:
-            source = self._made[min(fitting, key=lambda one: len(self._made[one]))]
+            base = min(fitting, key=lambda one: len(self._made[one]))
+            source = self._made[base]
         else:
             low = min(max(_BASE_BITS[0], wanted.low), wanted.high)
             base = _Filter(
@@ -148,12 +157,13 @@ class Filters:
             source = self._made[base] = self._from_references(base)
         room = _room(len(source))
         count, runs = _refilter(
-            self._references.kind,
             source.request,
             source.owner,
+            source.kind,
             source.run,
             source.last,
             source.last_store,
+            base.shift,
             *_arguments(wanted),
             *room,
         )
@@ -175,12 +185,12 @@ class Filters:
 
 def _room(most: int) -> tuple[NDArray[Any], ...]:
     """Room for the columns of filtered references."""
-    kinds = (np.int64, np.int32, np.int32, np.int32, np.int32)
+    kinds = (np.int64, np.int32, np.uint8, np.int32, np.int32, np.int32)
     return tuple(np.empty(most, kind) for kind in kinds)
 
 
 def _cut(room: tuple[NDArray[Any], ...], count: int, runs: int) -> Filtered:
-    lengths = (count, count, count, runs, runs)
+    lengths = (count, count, count, count, runs, runs)
     return Filtered(*(column[:n].copy() for column, n in zip(room, lengths, strict=True)))
 
 
@@ -224,6 +234,7 @@ def _filter(sources: int) -> Any:
         current: Any,
         request: Any,
         owner: Any,
+        asked: Any,
         run: Any,
         last: Any,
         last_store: Any,
@@ -250,6 +261,11 @@ def _filter(sources: int) -> Any:
                 if uses == 0 or _changes(line, place, stores, uses, held, used):
                     request[count] = at
                     owner[count] = i
+                    asked[count] = kind[i]
+                    if end > first + 1:
+                        asked[count] |= LONG
+                    elif line < end:
+                        asked[count] |= GOES_ON
                     run[count] = current[place]
                     count += 1
         return count, runs
@@ -260,12 +276,13 @@ def _filter(sources: int) -> Any:
 @entry
 def _refilter(sources: int) -> Any:
     def filter_requests(
-        kind: Any,
         given: Any,
         given_owner: Any,
+        kind: Any,
         given_run: Any,
         given_last: Any,
         given_store: Any,
+        given_shift: Any,
         shift: Any,
         low: Any,
         uses: Any,
@@ -274,6 +291,7 @@ def _refilter(sources: int) -> Any:
         current: Any,
         request: Any,
         owner: Any,
+        asked: Any,
         run: Any,
         last: Any,
         last_store: Any,
@@ -296,10 +314,13 @@ def _refilter(sources: int) -> Any:
             last_store[one] = max(last_store[one], given_store[part])
             if number == before and line == line_before:
                 continue  # two short lines of one reference in one longer line
-            stores = 1 if kind[number] == STORE else 0
+            stores = 1 if kind[i] & KIND_BITS == STORE else 0
             if _changes(line, place, stores, uses, held, used):
                 request[count] = at
                 owner[count] = number
+                asked[count] = kind[i]
+                if (given[i] + (1 << given_shift)) >> shift == line:
+                    asked[count] &= ~GOES_ON
                 run[count] = one
                 count += 1
         return count, runs

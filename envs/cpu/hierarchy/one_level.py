@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from archgym.envs.cpu.hierarchy.compiled import entry, inlined
 from archgym.envs.cpu.hierarchy.config import POLICIES, CacheLevel
+from archgym.envs.cpu.hierarchy.filtering import KIND_BITS
 from archgym.envs.cpu.hierarchy.layout import (
     DIRTY,
     DRAWN,
@@ -27,7 +28,6 @@ from archgym.envs.cpu.hierarchy.layout import (
     leading_sets,
 )
 from archgym.envs.cpu.hierarchy.policies import displaced, insertion, used, victim
-from archgym.envs.cpu.hierarchy.references import References
 
 __all__ = ["Passed", "merged", "through"]
 
@@ -39,6 +39,7 @@ class Passed:
     Attributes:
         owner: number of the reference, shape (n,).
         request: byte address that is missing; ``-1 - address`` for a write-back, shape (n,).
+        kind: kind of the access, shape (n,).
         displaced: line number that each missing one displaces, -1 if none, shape (misses,).
         counts: look-ups by kind and outcome, shape (6, 2).
         references: references by kind that missed with one of their lines, shape (6,).
@@ -47,6 +48,7 @@ class Passed:
 
     owner: NDArray[np.int32]
     request: NDArray[np.int64]
+    kind: NDArray[np.uint8]
     displaced: NDArray[np.int64]
     counts: NDArray[np.int64]
     references: NDArray[np.int64]
@@ -57,9 +59,10 @@ def through(
     level: CacheLevel,
     number: int,
     seed: int,
-    references: References,
+    ip: NDArray[np.int64],
     owner: NDArray[np.int32],
     request: NDArray[np.int64],
+    kind: NDArray[np.uint8],
 ) -> Passed:
     """Requests through a level that is empty at first.
 
@@ -67,14 +70,16 @@ def through(
         level: the level; whether it is inclusive or exclusive does not matter.
         number: 0 or 1 a first level, 2 the second, 3 the last one.
         seed: of random replacement.
-        references: of the program.
+        ip: address of the instruction of each reference of the program.
         owner: number of the reference of each request, shape (n,).
         request: byte addresses, ``-1 - address`` for a write-back, shape (n,).
+        kind: kind of each request, and perhaps more in the bits beside ``KIND_BITS``, shape (n,).
     """
     policy = POLICIES.index(level.replacement)
     lines = level.sets * level.ways
     passed_owner = np.empty(2 * len(request), np.int32)
     passed = np.empty(2 * len(request), np.int64)
+    passed_kind = np.empty(2 * len(request), np.uint8)
     displaced_lines = np.empty(len(request), np.int64)
     counts = np.zeros((6, 2), np.int64)
     missed = np.zeros(6, np.int64)
@@ -88,7 +93,9 @@ def through(
         1 if number < 2 else 0,
         np.full(lines, -1, np.int64),
     )
-    rest = (owner, request, references.kind, passed_owner, passed, displaced_lines, counts, missed)
+    rest = (
+        owner, request, kind, passed_owner, passed, passed_kind, displaced_lines, counts, missed,
+    )  # fmt: skip
     if policy == LRU:
         count, misses, writebacks = _through_lru(*common, *rest)
     else:
@@ -99,12 +106,13 @@ def through(
             state,
             leading_sets(level.sets),
             np.ones(SIGNATURES if policy == SHIP else 1, np.uint8),
-            references.ip,
+            ip,
             *rest,
         )
     return Passed(
         passed_owner[:count].copy(),
         passed[:count].copy(),
+        passed_kind[:count].copy(),
         displaced_lines[:misses].copy(),
         counts,
         missed,
@@ -112,27 +120,38 @@ def through(
     )
 
 
-def merged(one: Passed, other: Passed) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """What leaves two levels, in the order of the program: owners and requests."""
+def merged(
+    one: Passed, other: Passed
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8]]:
+    """What leaves two levels, in the order of the program: owners, requests and kinds."""
     total = len(one.owner) + len(other.owner)
-    owner, request = np.empty(total, np.int32), np.empty(total, np.int64)
-    _merge(one.owner, one.request, other.owner, other.request, owner, request)
-    return owner, request
+    columns = np.empty(total, np.int32), np.empty(total, np.int64), np.empty(total, np.uint8)
+    for_each = [(passed.owner, passed.request, passed.kind) for passed in (one, other)]
+    _merge(*for_each[0], *for_each[1], *columns)
+    return columns
 
 
 @entry
 def _merge(sources: int) -> Any:
     def merge(
-        owner_i: Any, request_i: Any, owner_d: Any, request_d: Any, owner: Any, request: Any
+        owner_i: Any,
+        request_i: Any,
+        kind_i: Any,
+        owner_d: Any,
+        request_d: Any,
+        kind_d: Any,
+        owner: Any,
+        request: Any,
+        kind: Any,
     ) -> Any:
         _ = sources
         i, d = 0, 0
         for at in range(len(owner)):
             if d == len(owner_d) or (i < len(owner_i) and owner_i[i] < owner_d[d]):
-                owner[at], request[at] = owner_i[i], request_i[i]
+                owner[at], request[at], kind[at] = owner_i[i], request_i[i], kind_i[i]
                 i += 1
             else:
-                owner[at], request[at] = owner_d[d], request_d[d]
+                owner[at], request[at], kind[at] = owner_d[d], request_d[d], kind_d[d]
                 d += 1
         return 0
 
@@ -158,6 +177,7 @@ def _through_lru(sources: int) -> Any:
         kind: Any,
         passed_owner: Any,
         passed: Any,
+        passed_kind: Any,
         displaced_lines: Any,
         counts: Any,
         missed: Any,
@@ -166,7 +186,7 @@ def _through_lru(sources: int) -> Any:
         count, misses, writebacks, latest = 0, 0, 0, -1
         for i in range(len(request)):
             number = owner[i]
-            address, what, dirty = _asked(request[i], kind[number], marking)
+            address, what, dirty = _asked(request[i], kind[i] & KIND_BITS, marking)
             line = address >> shift
             first = (line & mask) * ways
             end = first + ways
@@ -192,11 +212,13 @@ def _through_lru(sources: int) -> Any:
                 latest = number
                 passed_owner[count] = number
                 passed[count] = address
+                passed_kind[count] = what
                 count += 1
                 displaced_lines[misses] = carried >> 1
                 misses += 1
             passed_owner[count] = number
             passed[count] = -1 - ((carried >> 1) << shift)
+            passed_kind[count] = WRITEBACK
             leaves = 1 if carried >= 0 and carried & 1 == 1 else 0
             count += leaves
             writebacks += leaves
@@ -254,6 +276,7 @@ def _through(sources: int) -> Any:
         kind: Any,
         passed_owner: Any,
         passed: Any,
+        passed_kind: Any,
         displaced_lines: Any,
         counts: Any,
         missed: Any,
@@ -262,7 +285,7 @@ def _through(sources: int) -> Any:
         count, misses, writebacks, latest = 0, 0, 0, -1
         for i in range(len(request)):
             number = owner[i]
-            address, what, dirty = _asked(request[i], kind[number], marking)
+            address, what, dirty = _asked(request[i], kind[i] & KIND_BITS, marking)
             line = address >> shift
             chosen_set = line & mask
             at = chosen_set * ways
@@ -281,6 +304,7 @@ def _through(sources: int) -> Any:
                 latest = number
                 passed_owner[count] = number
                 passed[count] = address
+                passed_kind[count] = what
                 count += 1
             at = _way(held, note, state, end - ways, ways, policy)
             before, before_note = held[at], note[at]
@@ -288,13 +312,15 @@ def _through(sources: int) -> Any:
                 displaced_lines[misses] = before
                 misses += 1
             position = chosen_set % leaders
-            mark = insertion(state, counters, position, what, ip[number], policy)
+            caller = ip[number] if policy == SHIP else 0
+            mark = insertion(state, counters, position, what, caller, policy)
             held[at] = line
             note[at] = mark | dirty
             if before < 0:
                 continue
             passed_owner[count] = number
             passed[count] = -1 - (before << shift)
+            passed_kind[count] = WRITEBACK
             count += before_note & DIRTY
             writebacks += before_note & DIRTY
             displaced(before_note, counters, policy)
