@@ -88,4 +88,6 @@ def as_markdown(runs: Mapping[Run, Line], tasks: Sequence[str]) -> str:
 def _worse(value: float, best: float) -> str:
     if math.isinf(value):
         return "nothing feasible"
+    if best == 0:  # a share of nothing says nothing
+        return "0.0" if value == 0 else f"{value:.3g} in place of 0"
     return f"{100 * (value - best) / abs(best):.1f}"
