@@ -7,6 +7,11 @@ unordered ones it is 1 for equal values and 0 for others (Hamming). Expanded, th
 over all sets of parameters, in which effects of few parameters weigh more than those of many.
 A parameter of sensitivity 0 is dead.
 
+In the product of very many factors any two designs are unlike, and nothing is learned of one from
+another. So the more parameters there are, the less sensitive each is expected to be: the product is
+then nearly the sum of the effects of single parameters. Hvarfner, Hellsten and Nardi (Vanilla
+Bayesian Optimization Performs Great in High Dimensions, ICML 2024) scale lengths for that reason.
+
 SciPy and numba are imported when a process is made, not with this module.
 """
 
@@ -24,6 +29,9 @@ _PRIORS = np.array([(-0.8, 0.7, -8.0, 6.0), (-1.0, 0.8, -4.0, 2.5), (-9.0, 2.0, 
 """Centre and scale of the prior, and bounds (columns): of the logit of a sensitivity, of the
 logarithm of a length, the whole range of the parameter being 1, and of the logarithm of the noise's
 variance as a share of the signal's (rows)."""
+_MANY, _SPARSITY = 30, 4.0
+"""Parameters from which on fewer of them are expected to matter: the centre of the sensitivities'
+logits falls by so many times the logarithm of their number as a share of that."""
 _FREEDOM = 3.0
 """Degrees of freedom of the priors, Student's t: most parameters matter alike, some are dead."""
 _IMPOSSIBLE = 1e10  # loss where the covariance cannot be factored
@@ -64,6 +72,7 @@ class GaussianProcess:
         self._all = products.Terms(np.ones((1, n), dtype=np.bool_), np.ones(1))
         priors = np.repeat(_PRIORS, (n, lengths, 1), axis=0).T
         self._prior_centre, self._prior_scale, low, high = priors.copy()
+        self._prior_centre[:n] -= _SPARSITY * max(0.0, np.log(n / _MANY))
         self._bounds = list(zip(low, high, strict=True))
         if rng is not None:
             self._prior_centre[:-1] += self._prior_scale[:-1] * rng.normal(size=n + lengths)
