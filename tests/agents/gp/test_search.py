@@ -64,6 +64,19 @@ def test_it_passes_through_its_data_and_is_unsure_elsewhere() -> None:
     assert model.predict(far)[1][0] > 3 * deviation.max()
 
 
+def test_it_finds_the_few_of_many_parameters_that_matter() -> None:
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 3, (200, 90)).astype(float)
+    effects = rng.normal(size=(6, 3))
+    y = sum(effects[i, x[:, 10 * i].astype(int)] for i in range(6))
+    model = GaussianProcess(Columns(np.zeros(90, dtype=np.bool_)))
+    model.tune(x[:100], y[:100])
+    model.fit(x[:100], y[:100])
+    mean, _ = model.predict(x[100:])
+    assert np.corrcoef(mean, y[100:])[0, 1] > 0.8
+    assert set(np.argsort(model.sensitivity)[-6:]) == {0, 10, 20, 30, 40, 50}
+
+
 def test_designs_in_flight_make_it_surer_there_but_change_no_prediction() -> None:
     x, waiting, others = points(8), points(4, seed=5), points(50, seed=6)
     one, two = (GaussianProcess(COLUMNS) for _ in range(2))
