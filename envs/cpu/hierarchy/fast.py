@@ -180,11 +180,13 @@ def _classes(level: CacheLevel) -> int:
 def _is_separable(config: HierarchyConfig) -> bool:
     """Whether the second level does not depend on the last one either.
 
-    An exclusive level gives its dirty lines back. Of longer lines below, what is written back may
-    be only a part, which is not filled.
+    An inclusive level takes lines away from those above, whose misses then differ. An exclusive
+    level gives its dirty lines back. Of longer lines below, what is written back may be only a
+    part, which is not filled.
     """
+    below = [level for level in (config.l2, config.llc) if level is not None]
     lines = {level.line_bytes for level in config.levels if level is not None}
-    return len(lines) == 1 and config.llc.inclusion == "non_inclusive"
+    return len(lines) == 1 and all(level.inclusion == "non_inclusive" for level in below)
 
 
 @entry

@@ -96,12 +96,13 @@ def test_any_small_hierarchy(seed: int) -> None:
         assert_same(model, as_champsim(chosen) if number % 4 == 0 else chosen)
 
 
+@pytest.mark.parametrize("above", INCLUSIONS[:2])
 @pytest.mark.parametrize("inclusion", INCLUSIONS)
-def test_every_policy_above_every_policy(inclusion: str) -> None:
+def test_every_policy_above_every_policy(inclusion: str, above: str) -> None:
     model = LevelByLevel(program(100))
     for upper, lower in product(POLICIES, POLICIES):
         first = CacheLevel(1024, 2, 64, upper)
-        second = CacheLevel(2048, 4, 64, lower)
+        second = CacheLevel(2048, 4, 64, lower, above)
         last = CacheLevel(8192, 8, 64, lower, inclusion)
         assert_same(model, HierarchyConfig(first, first, second, last))
         assert_same(model, HierarchyConfig(first, first, None, last))
