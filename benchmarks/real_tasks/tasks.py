@@ -64,6 +64,8 @@ def _on(
     return RealTask(name, environment, half, _with({"workload": workload, **more}, objective))
 
 
+_SOC_PRODUCT = {"product": {"latency_ms": 1, "power_mw": 1, "area_mm2": 1}}
+
 TASKS: tuple[RealTask, ...] = (
     _dram("dram-sqlite", "develop", "sqlite"),
     _dram(
@@ -171,14 +173,10 @@ TASKS: tuple[RealTask, ...] = (
         "audio",
         {"minimize": "energy_mj", "limits": ["latency_budget_share <= 1", "area_mm2 <= 20"]},
     ),
+    _on("SoC-v0", "soc-audio-product", "develop", "audio", _SOC_PRODUCT),
+    _on("SoC-v0", "soc-edge-product", "develop", "edge_detection", _SOC_PRODUCT),
     _on("SoC-v0", "soc-cava", "judge", "cava"),
-    _on(
-        "SoC-v0",
-        "soc-ar-product",
-        "judge",
-        "ar",
-        {"product": {"latency_ms": 1, "power_mw": 1, "area_mm2": 1}},
-    ),
+    _on("SoC-v0", "soc-ar-product", "judge", "ar", _SOC_PRODUCT),
     _on("FPGA-v0", "fpga-jet-small", "develop", "jet_small"),
     _on(
         "FPGA-v0",
