@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         why = contestant(name).missing
         (skipped.append(f"{name}: {why}") if why else players.append(name))
     if options.problems:  # they are asked for by name: no selection on top
-        size = replace(size, problems=())
+        size = replace(size, problems=(), slowest_everywhere=bool(options.contestants))
     for line in skipped:
         print(f"skipped {line}")
     if options.list:

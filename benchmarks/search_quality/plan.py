@@ -50,6 +50,7 @@ class Size:
         learner_seeds: runs of a reinforcement learner on each problem.
         grid_seeds: runs of each setting of hyperparameters.
         problems: names; empty for all.
+        slowest_everywhere: whether the slowest run on other problems than the deep ones too.
     """
 
     seeds: int = 20
@@ -64,6 +65,7 @@ class Size:
     learner_seeds: int = 5
     grid_seeds: int = 10
     problems: tuple[str, ...] = ()
+    slowest_everywhere: bool = False
 
     def runs(self, player: Contestant, name: str, seed: int) -> int:
         """Evaluations of one run; 0 if it is not part of it."""
@@ -81,7 +83,7 @@ class Size:
             return budget if seed < seeds else 0
         if name in DEEP and seed < self.deep[1]:
             return min(max(self.deep[0], self.slow_budget), player.most or self.deep[0])
-        if player.slowest:
+        if player.slowest and not self.slowest_everywhere:
             return 0
         most = self.slow_seeds[not full]
         if not full and not player.own:

@@ -315,6 +315,8 @@ def test_plan_gives_every_run_once_and_slow_ones_less() -> None:
     assert {task.budget for task in plain if task.contestant == "ga"} == {1000}
     assert sum(task.budget == 300 for task in plain if task.contestant == "bayesian") == 5
     assert {t.problem for t in plain if t.contestant == "skopt gp_minimize"} == {"nk-9001"}
+    asked_for = Size(seeds=1, slow_seeds=(1, 1), slowest_everywhere=True)
+    assert {t.problem for t in tasks(asked_for, names, ["skopt gp_minimize"])} == set(names)
     assert not list(tasks(Size(problems=("none",)), names, ["ga"]))
     everywhere = [name for name in suite() if not name.startswith("table")]
     portfolio = list(tasks(FULL, everywhere, ["auto"]))
