@@ -137,7 +137,7 @@ class Stream(NamedTuple):
 _WORD = np.int64
 CORE = np.dtype(
     [
-        ("c", _WORD, len(SETTINGS) + 1),  # settings
+        ("c", _WORD, len(SETTINGS) + 1),  # settings, and RING_MASK
         ("s", _WORD, N_STATE),  # state
         ("t", _WORD, N_TIMINGS),  # timing of memory
         ("counts", _WORD, N_COUNTS),
@@ -152,11 +152,8 @@ CORE = np.dtype(
         ("store_left", _WORD, RING),  # when the last stores left the store queue
         ("forward", _WORD, (RING, 3)),  # stores: address, finished, left
         ("answered", _WORD, (RING, 4)),  # data lines: line, last answer, taken, issued
-        (
-            "loop",
-            _WORD,
-            (MAX_LOOP_SETS, MAX_LOOP_WAYS, 2),
-        ),  # decoded, last used first: tag, filled at
+        # Windows that are decoded, the last one used first: tag, filled at.
+        ("loop", _WORD, (MAX_LOOP_SETS, MAX_LOOP_WAYS, 2)),
         # Lines under way to each level: line, asked, there, level that served a prefetch or 0.
         ("flight", _WORD, (4, RING, 4)),
         ("misses", _WORD, (4, MAX_MISSES, 2)),  # each level's last misses: from, to

@@ -90,7 +90,7 @@ def _run_filtered(sources: int) -> Any:
         _ = sources
         i, d, number, until, waiting = 0, 0, 0, -1, 0
         while True:
-            asked = LONG
+            asked = LONG  # as if it were long: the reference itself is followed
             if waiting == 0 and number > until:
                 next_i = owner_i[i] if i < len(owner_i) else _NEVER
                 next_d = owner_d[d] if d < len(owner_d) else _NEVER
@@ -102,12 +102,10 @@ def _run_filtered(sources: int) -> Any:
             if asked < LONG:  # the reference itself is not looked at
                 caller = ip[number] if with_callers else 0
                 if next_i < next_d:
-                    level = 0
                     i, hit = _requests(
                         caches, 0, mask[0], i, request_i, owner_i, kind_i, run_i, caller, known
                     )
                 else:
-                    level = 1
                     d, hit = _requests(
                         caches, 1, mask[1], d, request_d, owner_d, kind_d, run_d, caller, known
                     )

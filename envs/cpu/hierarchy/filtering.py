@@ -278,7 +278,7 @@ def _refilter(sources: int) -> Any:
     def filter_requests(
         given: Any,
         given_owner: Any,
-        kind: Any,
+        given_kind: Any,
         given_run: Any,
         given_last: Any,
         given_store: Any,
@@ -314,11 +314,11 @@ def _refilter(sources: int) -> Any:
             last_store[one] = max(last_store[one], given_store[part])
             if number == before and line == line_before:
                 continue  # two short lines of one reference in one longer line
-            stores = 1 if kind[i] & KIND_BITS == STORE else 0
+            stores = 1 if given_kind[i] & KIND_BITS == STORE else 0
             if _changes(line, place, stores, uses, held, used):
                 request[count] = at
                 owner[count] = number
-                asked[count] = kind[i]
+                asked[count] = given_kind[i]
                 if (given[i] + (1 << given_shift)) >> shift == line:
                     asked[count] &= ~GOES_ON
                 run[count] = one

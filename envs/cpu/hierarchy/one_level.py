@@ -126,8 +126,8 @@ def merged(
     """What leaves two levels, in the order of the program: owners, requests and kinds."""
     total = len(one.owner) + len(other.owner)
     columns = np.empty(total, np.int32), np.empty(total, np.int64), np.empty(total, np.uint8)
-    for_each = [(passed.owner, passed.request, passed.kind) for passed in (one, other)]
-    _merge(*for_each[0], *for_each[1], *columns)
+    streams = [(passed.owner, passed.request, passed.kind) for passed in (one, other)]
+    _merge(*streams[0], *streams[1], *columns)
     return columns
 
 
