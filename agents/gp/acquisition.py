@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from archgym.agents.common.arrays import Floats
+from archgym.agents.common.arrays import Bools, Floats
 from archgym.agents.gp.levels import coordinates
 from archgym.agents.gp.models import Learned
 from archgym.agents.gp.tabu import TabuRegions
@@ -16,6 +16,8 @@ Hope = Callable[[Floats, Floats], Floats]
 """From means and deviations of the goals, shape (n, n_goals) each, to what is hoped, (n,)."""
 _TABU_SCORE, _CERTAIN_SCORE = -5e2, -1e3
 """Below all others: within a tabu region, and certain in advance."""
+_EXACT = 16
+"""Scores that are worked out in full, at least."""
 _SURE = 2.0
 """Deviations from its limit at which it counts as known whether a design keeps it."""
 _NO_GAIN = -1e2
@@ -36,6 +38,8 @@ class Acquisition:
             not better than the best.
         tabu: regions to be left alone, if any.
         hope: what is hoped of the goals.
+        n_exact: so many of the best have their score; of others it may be too large, but it is no
+            larger than those, and the chance that they keep the limits is not worked out.
     """
 
     def __init__(
@@ -45,14 +49,15 @@ class Acquisition:
         certain: float,
         tabu: TabuRegions | None,
         hope: Hope,
+        n_exact: int = _EXACT,
     ) -> None:
         self._space, self._learned = space, learned
         self._certain, self._tabu, self._hope = certain, tabu, hope
+        self._n_exact = n_exact
+        self._best, self._least = np.empty(0), -np.inf
 
     def __call__(self, designs: Designs) -> Floats:
         """Score of each design, shape (n,)."""
-        from scipy.special import log_ndtr
-
         x = coordinates(self._space, designs.codes)
         predicted = [goal.predict(x) for goal in self._learned.goals]
         means, deviations = (np.stack(parts, axis=1) for parts in zip(*predicted, strict=True))
@@ -62,11 +67,38 @@ class Acquisition:
         sure &= (means + deviations > self._learned.targets.min(axis=0)).all(axis=1)
         if self._tabu is not None:
             score[~self._tabu.outside(designs.codes)] += _TABU_SCORE
+        if not self._learned.limits:
+            score[sure] += _CERTAIN_SCORE
+            return score
+        order = score.argsort(kind="stable")[::-1]
+        done, chunk = 0, 4 * self._n_exact
+        while done < len(order) and score[order[done]] > self._least:
+            rows = order[done : done + chunk]
+            score[rows] = self._with_limits(x[rows], score[rows], sure[rows])
+            done, chunk = done + len(rows), 2 * chunk
+        score[order[done:]] = np.minimum(score[order[done:]], self._least)
+        return score
+
+    def _with_limits(self, x: Floats, score: Floats, sure: Bools) -> Floats:
+        """Scores less what limits take off them, and less for being certain in advance.
+
+        One limit after the other is asked of those that may still be among the best.
+        """
+        from scipy.special import log_ndtr
+
+        score = score.copy()
+        left = np.arange(len(x))
         for limit in self._learned.limits:
-            mean, deviation = limit.predict(x)
-            sure &= np.abs(mean) > _SURE * deviation
-            score += log_ndtr(-mean / deviation)
-        score[sure] += _CERTAIN_SCORE
+            mean, deviation = limit.predict(x[left])
+            sure[left] &= np.abs(mean) > _SURE * deviation
+            score[left] += log_ndtr(-mean / deviation)
+            left = left[score[left] > self._least]
+        score[left] += np.where(sure[left], _CERTAIN_SCORE, 0.0)
+        best = np.concatenate([self._best, score[left]])
+        if len(best) >= self._n_exact:
+            best = np.partition(best, -self._n_exact)[-self._n_exact :]
+            self._least = float(best[0])
+        self._best = best
         return score
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from archgym.agents.common.arrays import Floats
@@ -62,13 +64,8 @@ class AdditiveProcess(GaussianProcess):
         """Variance of the noise as a share of the signal's."""
         return NUGGET if self.additive else super().noise
 
-    def correlation(self, a: Floats, b: Floats) -> Floats:
-        """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
-        if not self.additive:
-            return super().correlation(a, b)
-        return self._sum(a, b, self._interactions.terms(), np.ones(a.shape[1]))
+    def _terms(self) -> Any:
+        return self._interactions.terms() if self.additive else super()._terms()
 
-    def _covariance(self, x: Floats) -> Floats:
-        if not self.additive:
-            return super()._covariance(x)
-        return self._sum(x, x, self._interactions.terms(), np.ones(x.shape[1]), lower=True)
+    def _sensitivity(self) -> Floats:
+        return np.ones(self._n) if self.additive else super()._sensitivity()

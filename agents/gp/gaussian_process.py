@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.agents.common.arrays import Floats, Ints
-from archgym.agents.gp.levels import Columns, LevelPairs
+from archgym.agents.gp.levels import Columns, Leveled, LevelPairs
 
 _PRIORS = np.array([(-0.8, 0.7, -8.0, 6.0), (-1.0, 0.8, -4.0, 2.5), (-9.0, 2.0, -14.0, -1.5)])
 """Centre and scale of the prior, and bounds (columns): of the logit of a sensitivity, of the
@@ -121,8 +121,9 @@ class GaussianProcess:
 
     def fit(self, x: Floats, y: Floats, known_noise: Floats | float = 0.0) -> float:
         """Conditions on data as :meth:`tune` has them; log likelihood of the targets."""
-        self._x = x
-        self._factor = self._factored(self._covariance(x), 1.0, known_noise)
+        self._condition_on(x)
+        covariance = self._covariance(self._data)
+        self._factor = self._factored(covariance, 1.0, known_noise)
         return self.retarget(y)
 
     def retarget(self, y: Floats) -> float:
@@ -142,22 +143,23 @@ class GaussianProcess:
         Args:
             x: their coordinates, shape (n, n_columns).
         """
-        kernel = self.correlation(x, self._x)
-        explained = self._linalg.solve_triangular(
-            self._factor, kernel.T, lower=True, check_finite=False
-        ).T
+        coming = self._columns.split(x)
+        explained = self._explained(self._with_data(coming)).T
         doubt = np.maximum(1.0 - np.einsum("ij,ij->i", explained, explained), 0.0)
-        rest = self._covariance(x) - explained @ explained.T
+        rest = self._covariance(coming) - explained @ explained.T
         n, more = len(self._x), len(x)
         factor = np.zeros((n + more, n + more), order="F")
         factor[:n, :n], factor[n:, :n] = self._factor, explained
         factor[n:, n:] = self._factored(rest, doubt, doubt)
-        self._factor, self._x = factor, np.concatenate([self._x, x])
+        self._factor = factor
+        self._condition_on(np.concatenate([self._x, x]))
         self._weights = np.append(self._weights, np.zeros(more))
 
     def correlation(self, a: Floats, b: Floats) -> Floats:
         """Prior correlation of the signal at coordinates, shape (len(a), len(b))."""
-        return self._sum(a, b, self._all, self.sensitivity)
+        first, second = self._columns.split(a), self._columns.split(b)
+        against = self._against(second, self._columns.pairs(first, second))
+        return np.asarray(against.sum_of_products(first.index, self._terms()))
 
     def alike(self, a: Floats, b: Floats) -> NDArray[np.float32]:
         """How alike coordinates are by column, sensitivity apart, (n_columns, len(a), len(b))."""
@@ -172,11 +174,9 @@ class GaussianProcess:
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of the signal, each of shape (n,)."""
-        kernel = self.correlation(x, self._x)
+        kernel = self._with_data(self._columns.split(x))
         mean = self.mean + kernel @ self._weights
-        explained = self._linalg.solve_triangular(
-            self._factor, kernel.T, lower=True, check_finite=False
-        )
+        explained = self._explained(kernel)
         rest = np.maximum(1.0 - np.einsum("ij,ij->j", explained, explained), 1e-12)
         return mean, self.amplitude * np.sqrt(rest)
 
@@ -208,23 +208,39 @@ class GaussianProcess:
         scale = (float((y - mean) @ weights) + 1.0) / (len(y) + 1.0)  # a prior of one datum
         return mean, weights, max(scale, 1e-12)
 
-    def _covariance(self, x: Floats) -> Floats:
-        """Prior correlation of the signal among designs; only the lower triangle is defined."""
-        return self._sum(x, x, self._all, self.sensitivity, lower=True)
+    def _terms(self) -> Any:
+        """The sets of columns over whose products the kernel is a sum."""
+        return self._all
 
-    def _sum(
-        self, a: Floats, b: Floats, terms: Any, sensitivity: Floats, *, lower: bool = False
-    ) -> Floats:
-        """Sum of products of the factors of columns, shape (len(a), len(b))."""
-        first = self._columns.split(a)
-        second = first if b is a else self._columns.split(b)
-        pairs = self._columns.pairs(first, second)
+    def _sensitivity(self) -> Floats:
+        """Of each column in these products."""
+        return self.sensitivity
+
+    def _condition_on(self, x: Floats) -> None:
+        self._x, self._data = x, self._columns.split(x)
+        self._data_looked_up: Any = None
+
+    def _covariance(self, designs: Leveled) -> Floats:
+        """Prior correlation of the signal among designs; only the lower triangle is defined."""
+        against = self._against(designs, self._columns.pairs(designs, designs))
+        return np.asarray(against.sum_of_products(designs.index, self._terms(), lower=True))
+
+    def _with_data(self, designs: Leveled) -> Floats:
+        """Prior correlation of the signal at designs and at the data, shape (n, n_data)."""
+        pairs = self._columns.pairs(designs, self._data)
+        if self._data_looked_up is None or self._data_looked_up.pairs is not pairs:
+            self._data_looked_up = self._against(self._data, pairs)
+        return np.asarray(self._data_looked_up.sum_of_products(designs.index, self._terms()))
+
+    def _against(self, designs: Leveled, pairs: LevelPairs) -> Any:
         alike, _, _ = self._matern(pairs, np.exp(self._theta[self._n : -1]))
-        factors = 1.0 - sensitivity[pairs.column] * (1.0 - alike)
+        factors = 1.0 - self._sensitivity()[pairs.column] * (1.0 - alike)
+        return self._products.Against(designs.index, pairs, factors)
+
+    def _explained(self, kernel: Floats) -> Floats:
+        """What the data explain of designs: the squares' sums are shares of the variance."""
         return np.asarray(
-            self._products.sum_of_products(
-                first.index, second.index, pairs, factors, terms, lower=lower
-            )
+            self._linalg.solve_triangular(self._factor, kernel.T, lower=True, check_finite=False)
         )
 
     def _matern(self, pairs: LevelPairs, lengths: Floats) -> tuple[Floats, Floats, Floats]:
@@ -249,7 +265,8 @@ class GaussianProcess:
         noise = np.exp(theta[-1])
         alike, r, decay = self._matern(pairs, np.exp(theta[n:-1]))
         factors = 1.0 - s[pairs.column] * (1.0 - alike)
-        k = self._products.sum_of_products(index, index, pairs, factors, self._all, lower=True)
+        against = self._products.Against(index, pairs, factors)
+        k = against.sum_of_products(index, self._all, lower=True)
         covariance = k.copy()
         covariance[np.diag_indices(count)] = 1.0 + noise + known_noise
         lower, failed = self._linalg.lapack.dpotrf(covariance, lower=1)

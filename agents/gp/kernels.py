@@ -30,34 +30,43 @@ class Terms:
         self.columns = np.concatenate([np.empty(0, np.int64), *members]).astype(np.int64)
 
 
-def sum_of_products(
-    first: Ints, second: Ints, pairs: LevelPairs, alike: Floats, terms: Terms, *, lower: bool
-) -> Floats:
-    """Sum over the sets of weight times product of how alike two lists of designs are.
+class Against:
+    """How alike each value is to those of some designs, looked up once for many lists of others.
 
     Args:
-        first: numbers of the values of the ones, shape (n, n_columns).
-        second: of the others, shape (m, n_columns).
-        pairs: of their values.
+        designs: numbers of their values, shape (n, n_columns).
+        pairs: of values of others with theirs.
         alike: how alike the two values of each pair are, shape (n_pairs,).
-        terms: the sets.
-        lower: whether only the part left of and on the diagonal is needed; the rest is undefined.
-
-    Returns:
-        Shape (n, m).
     """
-    out = np.empty((len(first), len(second)))
-    if not out.size:
+
+    def __init__(self, designs: Ints, pairs: LevelPairs, alike: Floats) -> None:
+        rows: list[Floats] = []
+        starts = np.zeros(designs.shape[1], dtype=np.int64)
+        for column, width in enumerate(pairs.widths.tolist()):
+            table = alike[pairs.starts[column] : pairs.starts[column + 1]]
+            table = table.reshape(len(table) // max(1, width), width)
+            starts[column] = 0 if not rows else starts[column - 1] + len(rows[-1])
+            rows.append(table.take(designs[:, column], axis=1))
+        self.pairs = pairs
+        self._n, self._starts, self._rows = len(designs), starts, np.concatenate(rows)
+
+    def sum_of_products(self, others: Ints, terms: Terms, *, lower: bool = False) -> Floats:
+        """Sum over the sets of weight times product of how alike others and the designs are.
+
+        Args:
+            others: numbers of their values, shape (m, n_columns).
+            terms: the sets.
+            lower: whether only the part left of and on the diagonal is needed; the rest is
+                undefined.
+
+        Returns:
+            Shape (m, n).
+        """
+        out = np.empty((len(others), self._n))
+        if out.size:
+            sets = terms.ends, terms.columns, terms.weights
+            _add_up(others + self._starts, self._rows, sets, lower, out)
         return out
-    rows: list[Floats] = []
-    starts = np.zeros(first.shape[1], dtype=np.int64)
-    for column, width in enumerate(pairs.widths.tolist()):
-        table = alike[pairs.starts[column] : pairs.starts[column + 1]].reshape(-1, width)
-        starts[column] = 0 if not rows else starts[column - 1] + len(rows[-1])
-        rows.append(table.take(second[:, column], axis=1))
-    sets = terms.ends, terms.columns, terms.weights
-    _add_up(first + starts, np.concatenate(rows), sets, lower, out)
-    return out
 
 
 @compiled_once()

@@ -103,6 +103,7 @@ class Columns:
         self._scale = np.where(ordered, last, 1.0)[self._few]
         self._inactive = sizes[self._few]
         self._square: LevelPairs | None = None
+        self._latest: tuple[Floats, Leveled] | None = None
 
     @classmethod
     def of(cls, space: DesignSpace) -> Columns:
@@ -114,7 +115,12 @@ class Columns:
         return cls(ordered, np.array(sizes, dtype=np.int64), permutations)
 
     def split(self, x: Floats) -> Leveled:
-        """Distinct values of each column, and which of them designs have."""
+        """Distinct values of each column, and which of them designs have.
+
+        Several processes ask for the same designs one after another: the latest are remembered.
+        """
+        if self._latest is not None and self._latest[0] is x:
+            return self._latest[1]
         index = np.empty(x.shape, dtype=np.int64)
         places = x[:, self._few] * self._scale
         nearest = np.rint(places)
@@ -123,7 +129,9 @@ class Columns:
         values = list(self._fixed)
         for column in np.flatnonzero(~self._few).tolist():
             values[column], index[:, column] = np.unique(x[:, column], return_inverse=True)
-        return Leveled([v for v in values if v is not None], index)
+        leveled = Leveled([v for v in values if v is not None], index)
+        self._latest = x, leveled
+        return leveled
 
     def pairs(self, first: Leveled, second: Leveled) -> LevelPairs:
         """All pairs of values of the one with values of the other."""
