@@ -49,3 +49,8 @@ def __getattr__(name: str) -> Any:
     if name in _ABOVE:
         return getattr(importlib.import_module(_ABOVE[name]), name)
     raise AttributeError(f"module 'archgym.data' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is here, loaded or not: completion and the documentation ask for it."""
+    return sorted({*globals(), *__all__})

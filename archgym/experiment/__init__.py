@@ -46,3 +46,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(importlib.import_module(f"archgym.experiment.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'archgym.experiment' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is here, loaded or not: completion and the documentation ask for it."""
+    return sorted({*globals(), *__all__})

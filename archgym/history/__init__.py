@@ -18,3 +18,8 @@ def __getattr__(name: str) -> Any:
 
         return read_history
     raise AttributeError(f"module 'archgym.history' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is here, loaded or not: completion and the documentation ask for it."""
+    return sorted({*globals(), *__all__})

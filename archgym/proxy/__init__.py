@@ -42,3 +42,8 @@ def __getattr__(name: str) -> object:
         if name in names:
             return getattr(importlib.import_module(f"archgym.proxy.{module}"), name)
     raise AttributeError(f"module 'archgym.proxy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What is here, loaded or not: completion and the documentation ask for it."""
+    return sorted({*globals(), *__all__})

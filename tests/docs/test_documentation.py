@@ -55,6 +55,15 @@ def test_what_docstrings_refer_to_is_there() -> None:
     assert not _there("archgym.nothing")
 
 
+def test_pages_of_the_interface_show_every_public_name() -> None:
+    pages = "".join(page.read_text("utf-8") for page in sorted((ROOT / "docs/api").glob("*.md")))
+    modules = re.findall(r"automodule:: (archgym[\w.]*)", pages)
+    assert {"archgym.proxy", "archgym.experiment", "archgym.data"} <= {*modules}
+    for name in modules:
+        module = importlib.import_module(name)  # Sphinx finds members by dir()
+        assert {*getattr(module, "__all__", ())} <= {*dir(module)}, name
+
+
 def test_every_dependency_has_a_licence() -> None:
     known = {normalised(name): entry for name, entry in rows().items()}
     wanted = direct()
