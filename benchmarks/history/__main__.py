@@ -19,7 +19,7 @@ from benchmarks.search_quality.facts import WITHIN
 from benchmarks.search_quality.statistics import bootstrap_interval
 
 _SETS = {"tables": TABLES, "real": PAIRS}
-_WITHIN = np.log(1.01)
+WITHIN_1_PERCENT = float(np.log(1.01))
 _DRAWN = 20_000
 """Random designs whose median is that of a problem."""
 Run = tuple[str, str, str, str, int, int]
@@ -140,7 +140,7 @@ def target(problem: Problem, cold: Sequence[Sequence[float]]) -> float:
         return float(np.median([best[-1] for best in cold])) if cold else -np.inf
     scorer = Scorer(env.objective, env.metrics, env.baseline_metrics)
     metrics = [optimum.metrics.get(name, np.nan) for name in scorer.metric_names]
-    return float(scorer.score(metrics)[1][0] + _WITHIN)
+    return float(scorer.score(metrics)[1][0] + WITHIN_1_PERCENT)
 
 
 def target_by_regret(problem: Problem) -> float:
