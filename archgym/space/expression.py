@@ -58,7 +58,7 @@ def _arithmetic(function: Callable[[float, float], float]) -> Callable[[Any, Any
     """
 
     def compute(left: Any, right: Any) -> Any:
-        if not _is_array(left, right):
+        if not isinstance(left, np.ndarray) and not isinstance(right, np.ndarray):
             try:
                 result = function(float(left), float(right))
             except (ArithmeticError, TypeError):
@@ -68,8 +68,7 @@ def _arithmetic(function: Callable[[float, float], float]) -> Callable[[Any, Any
         if function in _ONE_BY_ONE:  # libraries differ in the last bit: the same one for both
             pairs = np.broadcast(left, right)
             return np.array([compute(float(a), float(b)) for a, b in pairs]).reshape(pairs.shape)
-        with np.errstate(all="ignore"):
-            column: Any = function(left, right)
+        column: Any = function(left, right)
         return np.where(np.isfinite(column), column, np.nan)
 
     return compute
@@ -169,9 +168,13 @@ class Expression:
             values: for each parameter that occurs, its value, or a column of values (an array
                 of shape (n,)); then the result is an array too.
         """
+        with np.errstate(all="ignore"):
+            return self._value(values)
+
+    def _value(self, values: Mapping[str, Any]) -> Any:
         if self.op == "param":
             return values[self.args[0]]
-        operands = [a.evaluate(values) if isinstance(a, Expression) else a for a in self.args]
+        operands = [a._value(values) if isinstance(a, Expression) else a for a in self.args]
         return _OPERATORS[self.op](*operands)
 
     def compile(self, positions: Mapping[str, int]) -> Callable[[list[Any]], Any]:
