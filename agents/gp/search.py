@@ -13,16 +13,17 @@ from archgym.agents.common.candidates import Candidates
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
 from archgym.agents.common.scores import BROKEN_LIMIT_COST
-from archgym.agents.common.targets import distance_from_limits
 from archgym.agents.gp.acquisition import (
     Acquisition,
     Hope,
     confidence_bound,
     front_gain,
 )
+from archgym.agents.gp.agreement import Agreement
 from archgym.agents.gp.levels import coordinates
 from archgym.agents.gp.models import Learned, Models
 from archgym.agents.gp.offers import Offers
+from archgym.agents.gp.ranking import best_first
 from archgym.agents.gp.tabu import TabuRegions
 from archgym.evaluation.outcome import Outcomes
 from archgym.history import History
@@ -48,9 +49,6 @@ _SEVERAL = 0.25
 _EVERYWHERE_SHARE = 0.25
 """Share of proposals that ignore the tabu regions."""
 _CLIMBING_ROUNDS = 5
-_MAX_RANKED = 1000
-"""Maximum number of best designs, without those in tabu regions, around which candidates are
-sought."""
 _MIN_DATA = 2
 _FROM_HISTORY = 5
 """Designs, at most, that earlier searches suggest to begin with."""
@@ -163,6 +161,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             self.space, len(self.directions), settings.models, settings.interactions, self.rng
         )
         patience = settings.patience if len(self.directions) == 1 else 0
+        self._agreement: Agreement | None = None
         self._offers: Offers | None = None
         self._n_from_history = 0
         self._follows = True  # whether the latest model used what earlier searches say
@@ -175,6 +174,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             if self._models.experience is None:
                 return history.start(0)
             experience = self._models.experience
+            self._agreement = Agreement(experience)
             own = 2 * len(experience) if not experience.ordered else _FROM_HISTORY
             first = experience.start(min(own, _FROM_HISTORY))
             self._n_from_history = len(first)
@@ -196,9 +196,17 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         """Whether the designs that history suggested are no poor ones."""
         return self._offers is None or self._offers.hold
 
+    @property
+    def agreement(self) -> float:
+        """How well earlier searches foresee what is found, 0 (not at all) to 1."""
+        return 0.0 if self._agreement is None else self._agreement.share
+
     def tell(self, designs: Designs, outcomes: Outcomes) -> None:
         """Takes in data for the models, and judges what history suggested."""
         super().tell(designs, outcomes)
+        if self._agreement is not None:
+            with self._working():
+                self._agreement.tell(outcomes)
         if self._offers is not None:
             self._offers.tell(outcomes)
 
@@ -218,7 +226,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             return self._initial(turn)
         if turn < self.hyperparameters.n_initial and self._models.experience is None:
             return self._initial(turn)
-        best = self._ranked()
+        best = best_first(known, self.rng)
         codes, costs = known.codes[best], known.costs[best]
         elsewhere = self.rng.random() >= _EVERYWHERE_SHARE
         if elsewhere:
@@ -252,30 +260,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         known = self._observations
         if turn % _NEAR_EVERY == 0 or not known.learned:
             return self._unseen.take(1)
-        start = np.repeat(known.codes[self._ranked()[:1]], _DRAWN, axis=0)
+        start = np.repeat(known.codes[best_first(known, self.rng)[:1]], _DRAWN, axis=0)
         changes = self.rng.integers(1, _MAX_CHANGES + 1, size=_DRAWN)
         return self._unseen.take(1, lambda *_: self._moves.mutate(start, changes), tries=1)
-
-    def _ranked(self) -> Ints:
-        """Rows of the best designs, the best first.
-
-        While nothing is feasible these are the closest to keeping the limits; with several goals
-        those of the front, in any order, and then the others.
-        """
-        known = self._observations
-        ranked = known.ranked()[:_MAX_RANKED]
-        if known.costs[ranked[0]] >= BROKEN_LIMIT_COST:
-            ranked = ranked[~known.failed[ranked]]
-            distance = distance_from_limits(known.excess[ranked])
-            return np.asarray(ranked[distance.argsort(kind="stable")])
-        if len(self.directions) == 1:
-            return ranked
-        import moocore
-
-        feasible = ranked[known.costs[ranked] < BROKEN_LIMIT_COST]
-        front = feasible[moocore.is_nondominated(known.goals[feasible])]
-        others = ranked[~np.isin(ranked, front)]
-        return np.concatenate([self.rng.permutation(front), others])
 
     def _promising(self, learned: Learned, centre: Ints) -> Designs:
         """The unseen design near another of which most is hoped; none if none may be better."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 import archgym
 from archgym import Metric
+from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.evaluation.outcome import Outcomes
 from archgym.history import History, HistorySource
 from archgym.history.transfer import transferred
@@ -93,6 +94,26 @@ def test_what_is_predicted_is_not_only_what_was_found() -> None:
     history = History((source(outcomes, before, Bowl()),))
     assert outcomes.metrics[:, 0].min() > 10.0
     assert evaluations(Bowl(), "auto", history, 1) <= 20
+
+
+def test_how_well_history_foresees_what_is_found() -> None:
+    """A right one fully, on any scale; a reversed one not at all; none before ten designs."""
+    told, here = searched(Bowl()), Bowl()
+    right = transferred(told.designs, 3.0 * told.metrics, told.status, here.baseline_metrics, here)
+    shares = {}
+    for name, one in [
+        ("right", HistorySource("right", right)),
+        ("reversed", spoilt(told, opposite(told))),
+    ]:
+        agent = GaussianProcessSearch(SPACE, ("minimize",), seed=1)
+        assert agent.agreement == 0.0
+        agent.recall(History((one,)))
+        found = []
+        for part in (searched(here, 9, seed=1), searched(here, 12, seed=2)):
+            agent.tell(part.designs, part)
+            found.append(agent.agreement)
+        shares[name] = found
+    assert shares == {"right": [0.0, 1.0], "reversed": [0.0, 0.0]}
 
 
 def proposed_first(agent: str, history: History, n: int) -> list[dict[str, object]]:
