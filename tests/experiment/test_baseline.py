@@ -73,6 +73,15 @@ def test_without_a_cache_too_it_is_simulated_once_a_run(tmp_path: Path) -> None:
     assert [json.loads(text) for text in baselines] == 2 * [{"time_ns": 1990.0, "area_um2": 2.0}]
 
 
+def test_a_run_that_is_resumed_does_not_simulate_it_again(tmp_path: Path) -> None:
+    described = settings(tmp_path / "one", "crashes", workers=2)
+    run_experiment(small(**described), tmp_path / "run", LOCAL)
+    more = small(**described | {"budget": 6})
+    run_experiment(more, tmp_path / "run", dataclasses.replace(LOCAL, resume=True))
+    assert len(simulated(tmp_path / "one")) >= 6
+    assert simulated(tmp_path / "one").count(BASELINE) == 1
+
+
 @pytest.mark.parametrize(
     ("wrong", "limits", "reason"),
     [

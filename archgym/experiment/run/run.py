@@ -123,7 +123,12 @@ def run_experiment(
         check_histories(experiment, trials, environments, folder)
         new = [trial for trial in trials if trial.setting not in initial]
         initial |= initial_designs(experiment, new, environments)
-        baselines = simulate_baselines(experiment, trials, environments, bool(options.address))
+        if options.resume:
+            check_raised_budgets(folder.trials(), trials)
+            check_unchanged(folder, trials, environments)
+        known = recorded_baselines(folder.existing_datasets(), trials, environments)
+        network = bool(options.address)
+        baselines = simulate_baselines(experiment, trials, environments, known, network)
         histories = read_histories(experiment, trials, environments, folder)
         draws = {} if folder.begun() else random_draws(experiment, trials, environments)
     for text in _warnings(environments):
@@ -133,9 +138,6 @@ def run_experiment(
     if not options.quiet:
         for line in filter(None, [of_library, *history_lines(histories)]):
             console.print(line, highlight=False, soft_wrap=True, markup=False)
-    if options.resume:
-        check_unchanged(folder, trials, environments)
-        check_raised_budgets(folder.trials(), trials)
     with locked(folder) as run_id, explain_full_disk(folder.path):
         check_folder(folder, experiment, trials, options.resume, own_lock=True)
         list_nothing(folder)
@@ -152,9 +154,6 @@ def run_experiment(
         before: dict[str, tuple[float, ...]] = {}
         if states and not options.quiet:
             before = best_before(folder.existing_datasets(), chosen, environments)
-        if experiment.simulation.leased:
-            datasets = folder.existing_datasets()
-            baselines |= recorded_baselines(datasets, chosen, environments)
         environments.clear()  # this process simulates nothing
         progress = Progress(chosen, goals, finished, before)
         context = RunContext(
@@ -164,7 +163,7 @@ def run_experiment(
             baselines,
             initial,
             frozenset(states),
-            network=bool(options.address),
+            network=network,
             log=tuple(experiment.log),
             durable=experiment.durable,
         )
