@@ -156,6 +156,17 @@ class Diary(Sampler):
                 file.write(f"{self._told}\n")
 
 
+class Pondering(Diary):
+    """Once it was told of a design, it proposes no other while the file ARCHGYM_PONDER is there."""
+
+    name = "pondering"
+
+    def ask(self, n: int) -> Designs:
+        while self._told and os.path.exists(os.environ.get("ARCHGYM_PONDER", "")):
+            time.sleep(0.05)
+        return super().ask(n)
+
+
 class Tired(Diary):
     """Has nothing more to propose after five designs, if its seed is odd."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from archgym.experiment import RunOptions, run_experiment
-from tests.experiment.experiments import assert_equal_runs, small
+from tests.experiment.experiments import HELPERS, archgym, assert_equal_runs, small, start, written
 
 QUIET = RunOptions(local=True, quiet=True)
 RESUME = RunOptions(local=True, quiet=True, resume=True)
@@ -42,3 +44,33 @@ def test_killed_before_a_dataset_has_its_sidecar(
     left(tmp_path / "run" / "datasets" / "Conformance-v0")
     run_experiment(small(), tmp_path / "run", RESUME)
     assert_equal_runs(tmp_path / "run", tmp_path / "whole")
+
+
+def test_what_ended_while_the_agent_computed_is_not_lost(tmp_path: Path) -> None:
+    log, ponder, out = tmp_path / "log", tmp_path / "ponder", tmp_path / "run"
+    arguments = {"seconds": 1.2, "log": str(log), "pace": 0}
+    experiment = written(
+        tmp_path,
+        budget=5,
+        seeds=1,
+        environments=[{"id": f"{HELPERS}:Uneven", "arguments": arguments}],
+        agents=[{"name": f"{HELPERS}:Pondering"}],
+        simulation={"workers": 3},
+    )
+    ponder.touch()
+    driver = start("run", experiment, "--local", "--out", out, ARCHGYM_PONDER=str(ponder))
+    baseline_and_three = 4
+    until = time.monotonic() + 60
+    while not (log.exists() and len(log.read_text().splitlines()) == baseline_and_three):
+        assert driver.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    time.sleep(0.5)
+    driver.kill()
+    driver.communicate()
+    code, _, error = archgym("run", experiment, "--local", "--out", out, "--resume")
+    assert code == 0, error
+    simulated = Counter(line.partition(" ")[2] for line in log.read_text().splitlines())
+    assert set(simulated.values()) == {1}
+    assert len(simulated) == 1 + 5
+    assert not (out / "finished").exists()

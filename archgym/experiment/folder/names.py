@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["MANIFEST", "QUEUES"]
+__all__ = ["FINISHED", "MANIFEST", "QUEUES"]
 
+FINISHED = "finished"
+"""The folder of results that are not recorded yet."""
 MANIFEST = "checksums.json"
 """The file with the checksums of others."""
 QUEUES = "queues"

@@ -21,7 +21,7 @@ from archgym.environment.environment import Environment
 from archgym.errors import ExperimentError, check_received
 from archgym.experiment.folder.live_files import LIVE
 from archgym.experiment.folder.manifest import check_prepared, is_of_run
-from archgym.experiment.folder.names import MANIFEST, QUEUES
+from archgym.experiment.folder.names import FINISHED, MANIFEST, QUEUES
 from archgym.experiment.folder.run_folder import HISTORIES, LOCK, WORKERS, RunFolder
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.schema import Experiment
@@ -41,6 +41,7 @@ _BEFORE_TRIALS = {
     "log",
     LIVE,
     QUEUES,
+    FINISHED,
     LOCK,
     WORKERS,
 }

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from archgym.data import Dataset
 from archgym.errors import ExperimentError
+from archgym.experiment.folder.names import FINISHED
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.spec.load import experiment_yaml
 from archgym.experiment.spec.schema import Experiment
@@ -42,6 +44,7 @@ class RunFolder:
         ray/                Ray Tune's own files
         history/            what the searches of each setting learned from, if anything
         live/               what the run does now, for archgym status
+        finished/           results of simulations that are not recorded yet
         queues/             what workers simulate, see archgym/experiment/workers
 
     Args:
@@ -58,6 +61,7 @@ class RunFolder:
         random_draws: JSON file with the random draws that reach the optimum of each setting.
         picture: file of the plot.
         logs: folder of the logs that say how trials ended.
+        finished: folder of results that are not recorded yet.
         ray: folder of Ray Tune.
         lock_file: the run, or the shard, holds a lock on it; it contains the id of the run.
         workers_file: each worker process of the run, or of the shard, holds a lock on it.
@@ -74,6 +78,7 @@ class RunFolder:
         self.histories = self.path / HISTORIES
         self.picture = self.path / "best_so_far.png"
         self.logs = self.path / "log"
+        self.finished = self.path / FINISHED
         self.ray = self.path / "ray" / shard
         ending = f"-{shard}" if shard else ""
         self.lock_file = self.path / f"{LOCK}{ending}"
@@ -108,6 +113,11 @@ class RunFolder:
     def existing_datasets(self) -> list[Dataset]:
         """The datasets that the run has begun, ordered by name."""
         return [Dataset(path.parent) for path in sorted(self.datasets.glob("*/dataset.json"))]
+
+    def remove_finished(self) -> None:
+        """Removes what is left in :attr:`finished`, unless other shards may use it."""
+        if not self.shard:
+            shutil.rmtree(self.finished, ignore_errors=True)
 
     def begun(self) -> bool:
         """Whether any trial of its run has begun."""

@@ -11,6 +11,7 @@ from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, ExperimentError
 from archgym.experiment.run.context import RunContext
 from archgym.experiment.run.trial_batches import environment_key
+from archgym.experiment.simulate.finished import MakePool, executor_that_keeps
 from archgym.experiment.simulate.simulators import MakeExecutor, Simulators
 from archgym.experiment.spec.expand import Trial
 from archgym.experiment.workers.lease_executor import lease_executor
@@ -36,7 +37,7 @@ class Environments:
 
     Args:
         context: of the run.
-        make_executor: makes what simulates, where the experiment asks for processes.
+        make_pool: makes what simulates, where the experiment asks for processes.
 
     Attributes:
         folder: of the run.
@@ -45,9 +46,12 @@ class Environments:
         log: where else trials are shown while they run.
     """
 
-    def __init__(self, context: RunContext, make_executor: MakeExecutor) -> None:
+    def __init__(self, context: RunContext, make_pool: MakePool) -> None:
         self.folder, self._baselines, self.log = context.folder, context.baselines, context.log
         self.initial, self._durable = context.initial, context.durable
+        make_executor: MakeExecutor = partial(
+            executor_that_keeps, make_pool, context.folder.finished
+        )
         if context.simulation.leased:
             make_executor = partial(lease_executor, context.folder, context.run_id)
         self._simulators = Simulators(context.simulation, make_executor, context.network)

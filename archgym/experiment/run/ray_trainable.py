@@ -101,9 +101,9 @@ class TuneBatch(tune.Trainable):
             data = json.loads((Path(self._task["files"]) / f"{name}.json").read_text())
             batch = TrialBatch(name, tuple(map(Trial.from_json, data["trials"])))
             context = RunContext.from_json(data["context"])
-            make_executor = ray_executor if context.simulation.processes else process_executor
+            make_pool = ray_executor if context.simulation.processes else process_executor
             with working(context.folder, context.run_id):
-                run_batch(batch, context, self._mailbox, make_executor)
+                run_batch(batch, context, self._mailbox, make_pool)
         except Exception as error:  # such as a folder that was removed: the driver reports it
             self._problem = error
 

@@ -181,6 +181,7 @@ def run_experiment(
             raise
         wait_for_workers(folder)
         _sealed_states(folder)
+        folder.remove_finished()
         result = write_results(
             folder,
             experiment.name,

@@ -14,7 +14,8 @@ from archgym.experiment.run.live import shown_live
 from archgym.experiment.run.progress import Counters
 from archgym.experiment.run.run_trial import run_trial
 from archgym.experiment.run.trial_batches import TrialBatch
-from archgym.experiment.simulate.simulators import MakeExecutor, process_executor
+from archgym.experiment.simulate.finished import MakePool
+from archgym.experiment.simulate.simulators import process_executor
 from archgym.simulators.threads import one_numeric_thread
 
 __all__ = ["Listener", "run_batch"]
@@ -43,7 +44,7 @@ def run_batch(
     batch: TrialBatch,
     context: RunContext,
     listener: Listener,
-    make_executor: MakeExecutor = process_executor,
+    make_pool: MakePool = process_executor,
 ) -> dict[str, TrialEnd]:
     """Runs the trials of a batch in order, except those that have ended according to its log.
 
@@ -51,7 +52,7 @@ def run_batch(
         batch: what to run.
         context: of the run.
         listener: hears of the progress.
-        make_executor: makes what simulates, where the experiment asks for processes.
+        make_pool: makes what simulates, where the experiment asks for processes.
 
     Returns:
         How each trial ended, by id.
@@ -64,7 +65,7 @@ def run_batch(
     log = TrialLog(context.folder.log_file(context.run_id, batch.name))
     with (
         contextlib.closing(log),
-        contextlib.closing(Environments(context, make_executor)) as environments,
+        contextlib.closing(Environments(context, make_pool)) as environments,
         shown_live(context, batch.name, environments),
         journals_kept_open(),
         one_numeric_thread(),

@@ -21,13 +21,19 @@ class ProcessExecutor(WorkerPool):
         arguments: of its constructor.
         workers: number of processes.
         attempts: time limit and retries.
+        kept: folder for :func:`~archgym.experiment.simulate.finished.keep_answer`; empty for none.
     """
 
     def __init__(
-        self, environment: str, arguments: Mapping[str, Any], workers: int, attempts: Attempts
+        self,
+        environment: str,
+        arguments: Mapping[str, Any],
+        workers: int,
+        attempts: Attempts,
+        kept: str = "",
     ) -> None:
         names = [f"process {number + 1}" for number in range(workers)]
-        made = [_Process(name, environment, arguments) for name in names]
+        made = [_Process(name, environment, arguments, kept) for name in names]
         super().__init__(made, attempts, START_S)
 
     def _answers(
@@ -46,14 +52,16 @@ class _Process(Worker):
         link: this end of its connection.
     """
 
-    def __init__(self, name: str, environment: str, arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self, name: str, environment: str, arguments: Mapping[str, Any], kept: str
+    ) -> None:
         super().__init__(name)
-        self._job = (environment, arguments)
+        self._job, self._kept = (environment, arguments), kept
         self._process: SimulatingProcess | None = None
         self.link: Connection[Any, Any]
 
     def start(self) -> None:
-        self._process = SimulatingProcess(*self._job)
+        self._process = SimulatingProcess(*self._job, kept=self._kept)
         self.link = self._process.link
 
     def send(self, codes: Sequence[int], fidelity: float, rule: Mapping[str, Any] | None) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import ray
 
+from archgym.experiment.simulate.finished import keep_answer
 from archgym.experiment.simulate.worker_pool import Worker, WorkerPool
 from archgym.experiment.simulate.worker_process import answer, make_ready
 from archgym.experiment.spec.simulation import SimulationSettings
@@ -25,10 +26,11 @@ def ray_executor(
     arguments: Mapping[str, Any],
     settings: SimulationSettings,
     problem: ProblemDescription,
+    kept: str = "",
 ) -> RayExecutor:
     """An executor of Ray actors, as the settings of an experiment say."""
     workers = settings.workers or 1
-    return RayExecutor(name, arguments, workers, settings.attempts, settings.for_ray)
+    return RayExecutor(name, arguments, workers, settings.attempts, settings.for_ray, kept)
 
 
 class RayExecutor(WorkerPool):
@@ -43,6 +45,7 @@ class RayExecutor(WorkerPool):
         attempts: time limit and retries.
         resources: what Ray sets aside for an actor: ``num_cpus``, ``num_gpus``, ``memory`` in
             bytes, and ``resources`` by name.
+        kept: folder for :func:`~archgym.experiment.simulate.finished.keep_answer`; empty for none.
     """
 
     def __init__(
@@ -52,8 +55,9 @@ class RayExecutor(WorkerPool):
         workers: int,
         attempts: Attempts,
         resources: Mapping[str, Any] | None = None,
+        kept: str = "",
     ) -> None:
-        job = (environment, dict(arguments), os.getcwd(), list(sys.path))
+        job = (environment, dict(arguments), os.getcwd(), list(sys.path), kept)
         options = {"num_cpus": 1, **(resources or {}), "max_restarts": 0}
         made = [_Actor(f"actor {number + 1}", job, options) for number in range(workers)]
         super().__init__(made, attempts)
@@ -113,9 +117,10 @@ class _Environment:
     """Holds an environment in the process of an actor."""
 
     def start(
-        self, environment: str, arguments: dict[str, Any], folder: str, path: list[str]
+        self, environment: str, arguments: dict[str, Any], folder: str, path: list[str], kept: str
     ) -> dict[str, Any]:
         """Makes the environment; says why that is not possible."""
+        self._kept = kept
         sys.path[:] = list(dict.fromkeys([*sys.path, *path]))
         with contextlib.suppress(OSError):
             os.chdir(folder)
@@ -129,4 +134,6 @@ class _Environment:
         self, codes: list[int], fidelity: float, rule: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         """See :func:`archgym.experiment.simulate.worker_process.answer`."""
-        return answer(self._environment, codes, fidelity, rule)
+        found = answer(self._environment, codes, fidelity, rule)
+        keep_answer(self._kept, codes, fidelity, found)
+        return found

@@ -26,6 +26,7 @@ class SimulatingProcess:
         arguments: of its constructor.
         problem: what the environment must agree with, see
             :func:`archgym.experiment.simulate.fingerprint.fingerprint`.
+        kept: folder for :func:`~archgym.experiment.simulate.finished.keep_answer`; empty for none.
 
     Attributes:
         link: what it says can be waited for.
@@ -36,6 +37,7 @@ class SimulatingProcess:
         environment: str,
         arguments: Mapping[str, Any],
         problem: Mapping[str, str] | None = None,
+        kept: str = "",
     ) -> None:
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
         self.link: Connection[Any, Any]
@@ -52,7 +54,7 @@ class SimulatingProcess:
                 pass_fds=[descriptor],
             )
         job = {"environment": environment, "arguments": dict(arguments)}
-        self._tell({**job, "problem": dict(problem or {})})
+        self._tell({**job, "problem": dict(problem or {}), "kept": kept})
 
     def simulate(
         self, codes: Sequence[int], fidelity: float, rule: Mapping[str, Any] | None = None

@@ -52,9 +52,10 @@ def process_executor(
     arguments: Mapping[str, Any],
     settings: SimulationSettings,
     problem: ProblemDescription,
+    kept: str = "",
 ) -> Executor:
     """An executor of processes on this machine."""
-    return ProcessExecutor(name, arguments, settings.workers or 1, settings.attempts)
+    return ProcessExecutor(name, arguments, settings.workers or 1, settings.attempts, kept)
 
 
 @contextlib.contextmanager

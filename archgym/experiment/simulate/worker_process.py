@@ -22,6 +22,7 @@ import numpy as np
 from archgym.environment.environment import Environment
 from archgym.errors import ArchgymError, NotCoveredError, SimulationError, StoppedEarly
 from archgym.experiment.simulate.fingerprint import difference, fingerprint
+from archgym.experiment.simulate.finished import keep_answer
 from archgym.registry import make
 from archgym.simulators.early_stopping import WatchedMetrics
 from archgym.simulators.queued import simulate_one
@@ -99,6 +100,7 @@ def main() -> None:
         found = answer(environment, question["codes"], question["fidelity"], question["rule"])
         if os.getpid() != own:  # a simulator that forked returns twice: the copy has no listener
             os._exit(0)
+        keep_answer(job["kept"], question["codes"], question["fidelity"], found)
         _say(link, found)
 
 
