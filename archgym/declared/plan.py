@@ -19,7 +19,7 @@ from archgym.declared.files import File, declared_file, file_sha256
 from archgym.declared.load import Source
 from archgym.declared.names import BUILT_IN, Names
 from archgym.declared.readings.extract import compiled
-from archgym.declared.readings.partial_plan import Partial, Reading, planned
+from archgym.declared.readings.partial_plan import Partial, Reading, own_patterns, planned
 from archgym.declared.schema import (
     READINGS,
     FailureEntry,
@@ -107,9 +107,10 @@ class Plan:
                 self.readings.append(self._reading(name, entry))
         self.partial: Partial | None = None
         if declaration.partial is not None:
+            patterns = own_patterns(source, self.readings)
             with source.at("partial"):
                 whole = self._formula(str(declaration.partial.of))
-                self.partial = planned(source, self.readings, whole)
+                self.partial = planned(source, self.readings, patterns, whole)
         self.inputs: list[Path] = []
         for number, name in enumerate(declaration.inputs):
             with source.at("inputs", number):

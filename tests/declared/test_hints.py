@@ -81,6 +81,13 @@ def test_the_nearest_lines_are_shown_where_nothing_matches(write: Write) -> None
         archgym.make(path).simulate_baseline()
 
 
+def test_a_ruler_in_the_output_is_no_key(write: Write) -> None:
+    ruler = ("'{ printf \"wait", "'{ printf \"=== queue ===\\nwait")
+    env = archgym.make(write(ruler, ("{key: wait,", "{key: wiat,")))
+    with pytest.raises(ArchgymError, match=r"Did you mean 'wait'\? Allowed: area, credits, wait\."):
+        env.evaluate(env.baseline_design)
+
+
 def test_the_line_of_a_failure_is_shown(write: Write) -> None:
     failures = "failures:\n  - {regex: 'cred.t', means: failed}\nstages:\n"
     with pytest.raises(ArchgymError, match=r"printed 'cred.t': credits: 2$"):

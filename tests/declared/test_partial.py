@@ -334,6 +334,7 @@ metrics:
         (("of: 100", "of: 100, at: [0.5, 0.2]"), "its shares ascend"),
         (("of: 100", "of: 100, at: [0]"), "partial.at"),
         (("of: 100", "of: hundred"), "hundred"),
+        (("of: 100", "of: 0"), "of cannot be 0: allowed is more than 0"),
         (("of: 100", "of: 100, metrics: {cost: x}"), "Did you mean 'cost_count'"),
         (("done (\\d+)", "done ("), "no regular expression"),
     ],
@@ -342,6 +343,7 @@ def test_mistakes_name_the_line(declared: Write, change: tuple[str, str], messag
     with pytest.raises(archgym.errors.ArchgymError, match=r"line 1[0-9]") as caught:
         archgym.make(declared(change))
     assert message in str(caught.value)
+    assert str(caught.value).count("line 1") == 1
 
 
 def test_a_search_that_cannot_stop_anything_is_refused(declared: Write, write: Write) -> None:

@@ -78,7 +78,7 @@ class Output:
             for line in self.text.splitlines():
                 for sign in ("=", ":"):
                     key, found, value = line.partition(sign)
-                    if found:
+                    if found and key.strip():
                         self._keys.setdefault(" ".join(key.split()), []).append(value.strip())
         return self._keys
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,16 +60,41 @@ class Partial:
     readings: tuple[Reading, ...]
 
 
-def planned(source: Source, readings: Sequence[Reading], whole: Expression | Literal) -> Partial:
+def own_patterns(source: Source, readings: Sequence[Reading]) -> dict[str, Any]:
+    """The compiled patterns of the metrics that ``partial`` reads in another way than at the end.
+
+    Args:
+        source: the declaration, with ``partial``.
+        readings: of all metrics at the end.
+
+    Raises:
+        InvalidValueError, UnknownNameError: for what is not possible, with its line.
+    """
+    assert source.declaration.partial is not None
+    patterns = {}
+    for name, text in source.declaration.partial.metrics.items():
+        with source.at("partial", "metrics", name):
+            check_choice("metric", name, [one.name for one in readings])
+            patterns[name] = compiled(text)
+    return patterns
+
+
+def planned(
+    source: Source,
+    readings: Sequence[Reading],
+    patterns: Mapping[str, Any],
+    whole: Expression | Literal,
+) -> Partial:
     """How runs of a declaration that has ``partial`` are looked at while they go on.
 
     Args:
         source: the declaration.
         readings: of all metrics at the end.
+        patterns: as :func:`own_patterns` gives them.
         whole: the formula ``of``.
 
     Raises:
-        InvalidValueError, UnknownNameError: for what is not possible, with its line.
+        InvalidValueError, UnknownNameError: for what is not possible.
     """
     entry, stages = source.declaration.partial, source.declaration.stages
     assert entry is not None
@@ -81,11 +106,8 @@ def planned(source: Source, readings: Sequence[Reading], whole: Expression | Lit
         raise InvalidValueError(f"stage {stage!r} has 'uses': it does not run each time")
     if sorted(set(entry.at)) != entry.at:
         raise InvalidValueError(f"at is {entry.at}, but its shares ascend, each once")
-    patterns = {}
-    for name, text in entry.metrics.items():
-        with source.at("partial", "metrics", name):
-            check_choice("metric", name, [one.name for one in readings])
-            patterns[name] = compiled(text)
+    if isinstance(entry.of, (int, float)) and entry.of <= 0:
+        raise InvalidValueError(f"of cannot be {entry.of:g}: allowed is more than 0")
     before = list(stages)[: list(stages).index(stage)]
     found: list[Reading] = []
     for one in readings:
