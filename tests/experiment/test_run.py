@@ -444,7 +444,7 @@ def test_progress_in_a_log_is_plain_lines(tmp_path: Path, monkeypatch: pytest.Mo
     lines = text.getvalue().splitlines()
     assert lines
     assert "\x1b" not in text.getvalue()
-    pattern = r"\d of 4 trials done, \d running, [\d,]+ evaluations/s, 0:0\d elapsed"
+    pattern = r"\d of 4 trials done, \d running, [\d,]+ evaluations/[sh], 0:0\d elapsed"
     assert all(re.match(pattern, line) for line in lines), lines
     assert any(re.search(r"best Slow: [\d.]+ ns", line) for line in lines), lines
 
@@ -458,6 +458,19 @@ def test_progress_tells_the_time_left_only_from_enough_designs() -> None:
     assert "left" not in progress.line(), "one design is too few to tell"
     progress.counted(now.trial_id, Counters(12, 12, (2.0,), 1.0))
     assert "left" in progress.line()
+
+
+def test_progress_shows_the_rate_of_a_slow_simulator_by_the_hour() -> None:
+    now, *_ = trials = expand(small())
+    env = core.make("Conformance-v0")
+    progress = Progress(trials, {trial.setting: (env.objective, env.metrics) for trial in trials})
+    progress.started(now.trial_id)
+    progress.line()
+    time.sleep(0.2)
+    progress.counted(now.trial_id, Counters(1, 1, (2.0,), 1 / 12))
+    found = re.search(r"([\d,]+) evaluations/h", progress.line())
+    assert found
+    assert 0 < int(found[1].replace(",", "")) <= 3600 / 0.2
 
 
 @pytest.mark.parametrize("finished", [True, False])

@@ -25,6 +25,7 @@ __all__ = ["Counters", "Progress", "show_progress"]
 
 _LINE_EVERY_S = 5.0
 _RATE_OVER_S = 10.0
+_SLOW_PER_S = 10.0  # below it the rate is shown by the hour
 _ENOUGH = 10  # designs after which the remaining time is estimated
 _MANY = 100  # trials above which a line shows the per cent
 _MAX_SHOWN = 6  # settings whose best values a line shows
@@ -194,7 +195,9 @@ class Progress:
         elapsed, share = now - self._began, self._share()
         known = evaluated >= _ENOUGH and 0 < share < 1
         left = f", {clock_text(elapsed * (1 - share) / share)} left" if known else ""
-        return f"{rate:,.0f} evaluations/s, {clock_text(elapsed)} elapsed{left}"
+        slow = rate < _SLOW_PER_S
+        pace = f"{rate * 3600:,.0f} evaluations/h" if slow else f"{rate:,.0f} evaluations/s"
+        return f"{pace}, {clock_text(elapsed)} elapsed{left}"
 
     def _take_best(self, trial: Trial, best: tuple[float, ...]) -> None:
         held = self._best.get(trial.setting)
