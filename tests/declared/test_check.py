@@ -44,6 +44,16 @@ def test_a_noisy_program_is_told(write: Write) -> None:
     assert "noise: {repeats: 3}" in result.detail
 
 
+def test_only_the_time_of_a_run_that_is_sought_counts_as_noise(write: Write) -> None:
+    timed = ("metrics:", "metrics:\n  host_s: {seconds: run}")
+    area = ("  cost_count: {formula: wait_ns * area_um2}", "objective: minimize area_um2")
+    (result,) = check(write(timed, area), only=["baseline_twice"])
+    assert result.passed
+    assert "both runs gave the same, but for their time (host_s by" in result.detail
+    (sought,) = check(write(timed), only=["baseline_twice"])
+    assert not sought.passed
+
+
 def test_a_value_that_fails_is_told_although_others_do_not(write: Write) -> None:
     exits = '$1 > 8 { print "too deep"; exit 3 } { printf'
     (result,) = check(write(("{ printf", exits)), only=["parameters"])
