@@ -159,10 +159,14 @@ def test_more_workers_than_cores_are_refused_before_ray_starts(
         raise AssertionError("Ray was started")
 
     monkeypatch.setattr(ray, "init", start)
-    many = small(simulation={"workers": 100_000})
+    log = tmp_path / "log"
+    environment = {"id": f"{HELPERS}:Uneven", "arguments": {"log": str(log)}}
+    many = small(environments=[environment], simulation={"workers": 100_000})
     for cpus in (None, 4):
-        with pytest.raises(ExperimentError, match="workers cannot be 100000: Ray offers"):
+        refused = "workers cannot be 100000: Ray offers .* run without Ray by --local"
+        with pytest.raises(ExperimentError, match=refused):
             run_experiment(many, tmp_path / f"run-{cpus}", RunOptions(cpus=cpus, quiet=True))
+    assert not log.exists(), "the baseline was simulated before"
 
 
 @pytest.mark.full

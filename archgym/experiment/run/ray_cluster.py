@@ -27,6 +27,7 @@ from archgym.experiment.spec.simulation import SimulationSettings
 __all__ = [
     "check_address",
     "check_cpus",
+    "check_cpus_here",
     "check_nodes",
     "check_offer",
     "connected",
@@ -159,13 +160,30 @@ def check_cpus(
         raise ExperimentError(
             f"simulation.workers cannot be {executors}: Ray offers {sum(sizes):g} CPUs, of which a "
             f"trial itself takes resources.cpus_per_trial, {resources.cpus_per_trial:g}; beside it "
-            f"{allowed}, or leave workers out"
+            f"{allowed}: set simulation.cpus below {cpus:g}, leave workers out, or run without Ray "
+            "by --local"
         )
     if resources.cpus_per_trial > largest:
         raise ExperimentError(
             f"resources.cpus_per_trial cannot be {resources.cpus_per_trial:g}: the largest node "
             f"that Ray has offers {largest:g} CPUs"
         )
+
+
+def check_cpus_here(
+    resources: Resources, simulation: SimulationSettings, cpus: float | None
+) -> None:
+    """As :func:`check_cpus`, for this machine alone, without waiting for Ray.
+
+    Args:
+        resources: what a trial may use.
+        simulation: says how many workers simulate for a trial, with how many CPUs each.
+        cpus: CPUs that Ray may use; ``None`` for all.
+
+    Raises:
+        ExperimentError: if a trial does not fit.
+    """
+    check_cpus(resources, simulation, [float(cpus_here() if cpus is None else cpus)])
 
 
 def check_offer(simulation: SimulationSettings) -> None:

@@ -76,9 +76,8 @@ def run_with_ray(
     folder, run_id = context.folder, context.run_id
     executors, worker = context.simulation.processes, context.simulation.bundle
     ray_cluster.check_address(address)
-    if not address:  # known without waiting for Ray
-        here = float(cpus if cpus is not None else ray_cluster.cpus_here())
-        ray_cluster.check_cpus(resources, context.simulation, [here])
+    if not address:
+        ray_cluster.check_cpus_here(resources, context.simulation, cpus)
     progress.note("joining Ray" if address else "starting Ray")
     shutil.rmtree(folder.ray, ignore_errors=True)
     with ray_cluster.connected(address, cpus):

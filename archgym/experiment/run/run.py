@@ -123,6 +123,7 @@ def run_experiment(
         check_histories(experiment, trials, environments, folder)
         new = [trial for trial in trials if trial.setting not in initial]
         initial |= initial_designs(experiment, new, environments)
+        _check_room(experiment, folder, options)
         if options.resume:
             check_raised_budgets(folder.trials(), trials)
             check_unchanged(folder, trials, environments)
@@ -216,6 +217,14 @@ def _busy(console: Console, quiet: bool) -> contextlib.AbstractContextManager[ob
     if quiet or not console.is_terminal:
         return contextlib.nullcontext()
     return console.status("making and checking every environment and agent")
+
+
+def _check_room(experiment: Experiment, folder: RunFolder, options: RunOptions) -> None:
+    """Refuses a new run whose workers do not fit on this machine, before it simulates anything."""
+    if not (options.local or options.address or folder.begun()):
+        from archgym.experiment.run.ray_cluster import check_cpus_here  # slow to import
+
+        check_cpus_here(experiment.resources, experiment.simulation, options.cpus)
 
 
 def _run(
