@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from typing import Any
 from archgym.experiment.simulate.fingerprint import fingerprint
 from archgym.experiment.simulate.worker_pool import read_answer
 from archgym.experiment.spec.simulation import SimulationSettings
-from archgym.experiment.workers.line_files import read_object, write_object
 from archgym.problem.description import ProblemDescription
+from archgym.reading.checked_json import read_checked_json
 from archgym.simulators.executor import Arrival, Executor, Running
 
 __all__ = ["FinishedExecutor", "MakePool", "executor_that_keeps", "keep_answer"]
@@ -45,7 +46,13 @@ def keep_answer(
     """
     if folder and answer["seconds"] >= _KEPT_FROM_S and any(name in answer for name in _KEPT):
         with contextlib.suppress(OSError):  # such as a full disk, or a node without the folder
-            write_object(Path(folder) / _file_name(codes, fidelity), answer)
+            path = Path(folder) / _file_name(codes, fidelity)
+            temporary = path.with_suffix(f".tmp-{os.getpid()}")
+            with temporary.open("w", encoding="utf-8") as file:
+                json.dump(answer, file, default=repr)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
 
 
 def executor_that_keeps(
@@ -120,8 +127,9 @@ class FinishedExecutor:
         file = self._files[ticket] = self._folder / _file_name(codes, fidelity)
         if file.name in self._earlier:
             self._earlier.remove(file.name)
-            with contextlib.suppress(KeyError, TypeError, ValueError):  # damaged: simulated again
-                result, seconds = read_answer(read_object(file) or {})
+            # a damaged one is simulated again
+            with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
+                result, seconds = read_answer(read_checked_json(file, dict[str, Any]))
                 now = self._inner.now()
                 self._found.append(Arrival(ticket, result, seconds, "", now, now))
                 return
