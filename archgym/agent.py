@@ -183,12 +183,17 @@ class Agent(ABC):
             history: what earlier searches found, or folders of runs and datasets that hold it.
             trial_id: name of the trial in the dataset.
             resume: go on with the trial of that id in the dataset.
+
+        Raises:
+            InvalidValueError: without a budget, or if :attr:`spread` is something of a subclass.
         """
         if budget is None and hours is None:
             raise InvalidValueError("a search needs a budget: a number of designs, or hours")
         check_budget(budget, env.design_space.raw_cardinality)
         if not isinstance(initial, Designs):
             initial = env.design_space.designs(initial)
+        if not isinstance(self.spread, GoalSpread | None):
+            raise InvalidValueError(f"agent {self.name!r}: search sets self.spread: rename yours")
         self.fidelities = env.fidelities
         self.spread = GoalSpread.of(env.objective, env.metrics, env.repeats)
         learned = None
@@ -388,8 +393,8 @@ def _checked(agent: str, designs: Designs) -> Designs:
     """What an agent's ``ask`` returned, if that is designs."""
     if not isinstance(designs, Sequence | Designs):
         raise InvalidValueError(
-            f"agent {agent!r}: ask returned {type(designs).__name__}, not designs: "
-            "as space.sample, space.designs or the decode of an encoding gives them, or a "
-            "list of mappings"
+            f"agent {agent!r}: ask returned {type(designs).__name__}, not designs: as "
+            "space.sample, space.designs or the decode of an encoding gives them, or a list of "
+            "mappings"
         )
     return designs

@@ -218,14 +218,16 @@ def _pairs(setting: str, agents: dict[str, _Trials]) -> list[dict[str, Any]]:
         units = _seeds(agents[a]), _seeds(agents[b])
         tested = "Mann-Whitney U", *compare(one, two, units)
         sizes = [len(np.unique(some)) for some in units]
-        rows.append(_test(setting, (a, b), (one, two), tested, sizes))
+        row = _test(setting, (a, b), tested, [len(one), len(two)], sizes)
+        rows.append({**row, "median_a": _median(one), "median_b": _median(two)})
     return _adjusted(rows)
 
 
 def _over_settings(groups: _Groups) -> list[dict[str, Any]]:
     """Every pair of agents over the settings that both searched, by their chances to be better.
 
-    Scores of different settings have different scales, so ranks within each are compared.
+    Scores of different settings have different scales, so ranks within each are compared, and
+    there are no medians.
     """
     from scipy.stats import wilcoxon
 
@@ -238,22 +240,21 @@ def _over_settings(groups: _Groups) -> list[dict[str, Any]]:
         chances = np.array([mann_whitney(one, two)[1] for one, two in both])
         p_value = 1.0 if (chances == 0.5).all() else float(wilcoxon(chances - 0.5).pvalue)
         tested = "Wilcoxon signed-rank", p_value, float(chances.mean())
-        medians = [np.array([_median(one) for one in some]) for some in zip(*both, strict=True)]
-        rows.append(_test("", (a, b), medians, tested, [len(both)] * 2))
+        rows.append(_test("", (a, b), tested, [len(both)] * 2, [len(both)] * 2))
     return _adjusted(rows)
 
 
 def _test(
     setting: str,
     agents: tuple[str, str],
-    scores: Sequence[NDArray[np.float64]],
     tested: tuple[str, float, float],
+    sizes: Sequence[int],
     units: Sequence[int],
 ) -> dict[str, Any]:
-    """A row of ``significance``; ``tested`` is the test, its p and Vargha and Delaney's A."""
+    """A row of ``significance`` without medians; ``tested`` is the test, its p and A."""
     row: dict[str, Any] = dict(zip(("test", "p_value", "a12"), tested, strict=True))
-    for side, agent, values, number in zip("ab", agents, scores, units, strict=True):
-        own = {"agent": agent, "n": len(values), "median": _median(values), "units": number}
+    for side, agent, size, number in zip("ab", agents, sizes, units, strict=True):
+        own = {"agent": agent, "n": size, "units": number}
         row |= {f"{name}_{side}": value for name, value in own.items()}
     return {"setting": setting, **row}
 

@@ -87,7 +87,9 @@ def report(
     chosen = named(agents, "--agent")
     study = pages.read_study(runs, by=by.value, compare=compare is not None, agents=chosen)
     trials = sum(len(problem.ids) for problem in study.problems)
-    echo(f"{trials:,} trials on {len(study.problems)} problems: drawing ...", err=True)
+    count = f"{trials:,} trial{'s' if trials != 1 else ''}"
+    problems = f"{len(study.problems)} problem{'s' if len(study.problems) != 1 else ''}"
+    echo(f"{count} on {problems}: drawing ...", err=True)
     written = pages.write_report(study, out or default, shlex.join(["archgym", *sys.argv[1:]]))
     line(f"report:   {written} ({written.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:

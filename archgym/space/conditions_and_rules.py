@@ -93,8 +93,11 @@ class ConstrainedSpace(SpaceDefinition):
 
         Raises:
             UnknownNameError: if a name is not a parameter.
-            DesignError: if a value is not allowed, or an active parameter is missing.
+            DesignError: if it is no mapping, a value is not allowed, or an active parameter is
+                missing.
         """
+        if not isinstance(design, Mapping):
+            raise DesignError(f"a design is a mapping of parameters to values, not {design!r}")
         for name in design:
             self.index(name)
         raw: list[int] = []

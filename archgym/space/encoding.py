@@ -53,7 +53,11 @@ class Encoding(ABC):
 
     @abstractmethod
     def encode(self, designs: Designs) -> NDArray[Any]:
-        """Rows of numbers, shape (n_designs, width)."""
+        """Rows of numbers, shape (n_designs, width).
+
+        Raises:
+            DesignError: if ``designs`` is no batch, as :meth:`DesignSpace.designs` gives it.
+        """
 
     @abstractmethod
     def decode(self, rows: NDArray[Any]) -> Designs:
@@ -69,7 +73,16 @@ class Encoding(ABC):
 
     def _known(self, designs: Designs) -> NDArray[np.int64]:
         """Codes of the free parameters with the first level where inactive, shape (n, n_free)."""
-        return np.maximum(designs.codes[:, self.free], 0)
+        return np.maximum(self._codes(designs)[:, self.free], 0)
+
+    @staticmethod
+    def _codes(designs: Designs) -> NDArray[np.int64]:
+        if not isinstance(designs, Designs):
+            raise DesignError(
+                "a batch of designs expected, such as space.designs([design]), "
+                f"not {type(designs).__name__}"
+            )
+        return designs.codes
 
     def _assemble(self, columns: Sequence[NDArray[np.int64]], n: int) -> Designs:
         codes = np.empty((n, len(self._first)), dtype=np.int64, order="F")

@@ -150,10 +150,11 @@ class FeatureEncoding(Encoding):
 
     def encode(self, designs: Designs) -> NDArray[np.float64]:
         """Features, shape (n_designs, n_features)."""
-        features = np.zeros((len(designs), len(self.feature_names)), order="F")
+        known = self._codes(designs)
+        features = np.zeros((len(known), len(self.feature_names)), order="F")
         columns = iter(features.T)
         for position, parameter in zip(self.free, self._parameters, strict=True):
-            codes = designs.codes[:, position]
+            codes = known[:, position]
             active = codes >= 0
             if parameter.when is not None:
                 next(columns)[:] = active

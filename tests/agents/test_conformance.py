@@ -409,3 +409,23 @@ def test_check_takes_agents_and_environments() -> None:
     assert "gymnasium" in [result.name for result in check("Conformance-v0")]
     with pytest.raises(UnknownNameError, match="Did you mean 'random'"):
         check("randm")
+
+
+def test_a_name_that_search_assigns_is_not_free_for_others() -> None:
+    class Drawer(agent.Sampler):
+        """Draws designs, and keeps something of its own under a name that is taken."""
+
+        name = "drawer"
+
+        def setup(self) -> None:
+            self.spread = np.full(3, 0.3)  # type: ignore[assignment]
+
+        def ask(self, n: int) -> Designs:
+            return self.space.sample(n, self.rng)
+
+        def tell(self, designs: Designs, outcomes: Outcomes) -> None:
+            pass
+
+    env = archgym.make("Conformance-v0")
+    with pytest.raises(InvalidValueError, match=r"'drawer': search sets self\.spread"):
+        Drawer(env.design_space).search(env, budget=3)

@@ -543,9 +543,15 @@ def test_the_command_line_runs_and_reports(tmp_path: Path) -> None:
     )
     for words in ("Conformance-v0", "median / best", "Best design", "best_so_far.png", "datasets/"):
         assert words in out
-    failing = written(tmp_path, agents=[{"name": f"{HELPERS}:Failing"}])
+    failing = written(tmp_path, seeds=4, agents=[{"name": f"{HELPERS}:Failing"}])
     code, out, err = archgym("run", failing, "--local", "--out", tmp_path / "failing", "--quiet")
     assert code == 1
-    assert "RuntimeError: odd seeds fail" in out
-    assert os.listdir(tmp_path / "failing" / "errors") == ["Conformance-v0.Failing.s1.txt"]
+    assert "failed: Conformance-v0.Failing.s1 and 1 more: RuntimeError: odd seeds fail" in out
+    errors = [f"Conformance-v0.Failing.s{seed}.txt" for seed in (1, 3)]
+    assert sorted(os.listdir(tmp_path / "failing" / "errors")) == errors
+    single = written(tmp_path, seeds=1, agents=[{"name": "random"}])
+    code, out, err = archgym("run", single, "--local", "--out", tmp_path / "single")
+    assert "small, 1 trial of 12 simulations, seed 0" in out
+    _, _, err = archgym("report", tmp_path / "single")
+    assert "1 trial on 1 problem: drawing ..." in err
     assert "Traceback" not in out + err

@@ -120,6 +120,18 @@ def test_the_tables_of_results(tmp_path: Path) -> None:
     assert math.isclose(row["median_a"], (ends[1] + ends[2]) / 2)
 
 
+def test_scores_of_different_problems_have_no_common_median(tmp_path: Path) -> None:
+    goals = ("minimize access_ns", "minimize energy_pj", "maximize hit_rate")
+    problems = [{"id": "Conformance-v0", "objective": goal, "name": goal[9:]} for goal in goals]
+    run_experiment(small(environments=problems), tmp_path / "run", QUIET)
+    rows = pq.read_table(tmp_path / "run" / "results" / "significance.parquet").to_pylist()
+    *each, over = rows
+    assert [row["test"] for row in rows] == ["Mann-Whitney U"] * 3 + ["Wilcoxon signed-rank"]
+    assert all(math.isfinite(row["median_a"] + row["median_b"]) for row in each)
+    assert (over["median_a"], over["median_b"], over["n_a"], over["units_b"]) == (None, None, 3, 3)
+    assert math.isclose(over["a12"], sum(row["a12"] for row in each) / 3)
+
+
 def test_the_time_of_a_trial_that_went_on_in_another_process_is_not_known(tmp_path: Path) -> None:
     """Its last process took less than agent and simulator did in all; no share is above 1."""
     folder = tmp_path / "run"

@@ -277,6 +277,9 @@ def test_messages_name_field_value_and_what_is_allowed() -> None:
         space.codes({"policy": "open", "way": 1})
     with pytest.raises(DesignError, match="lacks parameter 'ways'"):
         space.codes({"policy": "open"})
+    for wrong in ("ways=1", 5, None):
+        with pytest.raises(DesignError, match=f"mapping of parameters to values, not {wrong!r}"):
+            space.codes(wrong)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match=r"can never match.*'open'"):
         DesignSpace(space.parameters, [Rule("r", param("policy") == "opne")])
     with pytest.raises(InvalidValueError, match="must be listed before"):

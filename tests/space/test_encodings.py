@@ -179,3 +179,12 @@ def test_features_of_an_inactive_parameter_are_zero() -> None:
 def test_nothing_to_search_is_an_error() -> None:
     with pytest.raises(InvalidValueError, match=r"every parameter .* fixed"):
         BoxEncoding(SPACE.fix({"kind": "a", "size": 1}))
+
+
+@pytest.mark.parametrize("kind", [UnitCubeEncoding, FeatureEncoding, FlatEncoding])
+def test_mappings_are_no_batch_of_designs(kind: type[Encoding]) -> None:
+    space = DesignSpace([Categorical("policy", ["open", "closed"]), Integer("ways", 1, 16)])
+    design = {"policy": "open", "ways": 2}
+    assert len(kind(space).encode(space.designs([design]))) == 1
+    with pytest.raises(DesignError, match=r"space\.designs\(\[design\]\), not list"):
+        kind(space).encode([design])  # type: ignore[arg-type]

@@ -203,8 +203,9 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
     part = "part {} of {}, ".format(*options.shard) if options.shard else ""
     seeds = experiment.seed_list
     shown = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "")
+    count = f"{len(trials)} trial{'s' if len(trials) != 1 else ''}"
     line(
-        f"archgym {archgym.__version__}: {experiment.name}, {part}{len(trials)} trials of "
+        f"archgym {archgym.__version__}: {experiment.name}, {part}{count} of "
         f"{experiment.budget_text}, seed{'s' if len(seeds) > 1 else ''} {shown}"
         f"{', without Ray' if options.local else ''}, into {folder}"
     )
@@ -242,13 +243,17 @@ def _report(result: RunResult) -> None:
     out = console()
     out.print()
     out.print(run_tables(result), crop=False)
-    for trial_id, reason in list(result.failures.items())[:_MAX_FAILURES]:
+    alike: dict[str, list[str]] = {}
+    for trial_id, reason in result.failures.items():
+        alike.setdefault(reason, []).append(trial_id)
+    for reason, (trial_id, *others) in list(alike.items())[:_MAX_FAILURES]:
         file = result.folder.error_file(trial_id)
         where = f" ({from_here(file)})" if file.exists() else ""
-        line(f"failed: {trial_id}: {reason}{where}", style="red")
-    if len(result.failures) > _MAX_FAILURES:
-        left = len(result.failures) - _MAX_FAILURES
-        line(f"... and {left} more, in results/summary.json", style="red")
+        more = f" and {len(others)} more" if others else ""
+        line(f"failed: {trial_id}{more}: {reason}{where}", style="red")
+    if len(alike) > _MAX_FAILURES:
+        left = sum(map(len, list(alike.values())[_MAX_FAILURES:]))
+        line(f"... and {left} more trials, in results/summary.json", style="red")
     folder = result.folder
     datasets = sorted({trial.dataset for trial in result.trials})
     states = {"finished": 0, **result.totals.states}
