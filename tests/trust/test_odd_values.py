@@ -87,6 +87,16 @@ def test_a_row_lacks_nothing(name: str, dataset: Path) -> None:
     assert "Traceback" not in ended.err
 
 
+def test_a_column_that_is_there_twice(dataset: Path) -> None:
+    (path,) = dataset.glob("evaluations/*.parquet")
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("step", table["step"]), path)
+    ended = called(["dataset", "validate", "."], dataset)
+    assert ended.code == 1
+    assert "Traceback" not in ended.err
+    assert "has several columns step" in " ".join((ended.out + ended.err).split())
+
+
 def archive(header: str, packed: int = zipfile.ZIP_STORED) -> bytes:
     """A NumPy archive of one array, as its header says."""
     text = header.encode()
