@@ -161,7 +161,7 @@ def is_as_written(path: Path) -> bool:
 
 
 def problems_of_columns(directory: Path, evaluations: pa.Schema) -> list[str]:
-    """Columns of the files of a dataset that are missing, unknown or of another type.
+    """Columns of the files of a dataset that are missing, unknown, repeated or of another type.
 
     Args:
         directory: of the dataset.
@@ -184,6 +184,8 @@ def problems_of_columns(directory: Path, evaluations: pa.Schema) -> list[str]:
                     # trials may be of an older version
                     if folder == "evaluations" and expected.name not in FLIGHT_COLUMNS:
                         found.append(f"{folder}/{path.name} lacks column {expected.name}")
+                elif held.names.count(expected.name) > 1:
+                    found.append(f"{folder}/{path.name} has several columns {expected.name}")
                 elif held.field(expected.name).type != expected.type:
                     kind = held.field(expected.name).type
                     found.append(

@@ -68,6 +68,8 @@ environment was given as the workload, as a JSON text, null where it is no JSON 
 says what the evaluations were for, such as ``eval``; it is null where nobody said."""
 TRIAL_SCHEMA = pa.schema(list(TRIAL_FIELDS.items()))
 """Columns of the table of trials."""
+NEVER_NULL = ("trial_id", "step", "reward", "status", "feasible", "cached", "fidelity", "timestamp")
+"""Columns of the table of evaluations in which every row has a value."""
 FLIGHT_COLUMNS: dict[str, pa.DataType] = {
     "proposal": pa.int64(),
     "proposed": pa.int64(),

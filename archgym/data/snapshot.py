@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 
 from archgym.data.journal import Checksums, read_journal, row_values
 from archgym.data.records import check_line, check_rows
-from archgym.data.schema import FLIGHT_COLUMNS, Sidecar, evaluation_schema, rows_to_table
+from archgym.data.schema import (
+    FLIGHT_COLUMNS,
+    NEVER_NULL,
+    Sidecar,
+    evaluation_schema,
+    rows_to_table,
+)
 from archgym.errors import DatasetError
 from archgym.reading.files import LINE_LIMIT_BYTES, opened
 from archgym.reading.parquet import check_columns, check_texts, columns_of_texts
@@ -147,10 +153,17 @@ def journal_tables(sidecar: Sidecar, path: Path, lines: Iterable[bytes]) -> Iter
 
 
 def _with_flight(path: Path, batch: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
-    """A table of a batch, with null columns for those of flight that an older file lacks."""
+    """A table of a batch, with null columns for those of flight that an older file lacks.
+
+    Raises:
+        DatasetError: if a value is null that every evaluation has.
+    """
     table = pa.Table.from_batches([batch])
     check_texts(path, table.columns)
     for name in names:
+        if name in NEVER_NULL and table[name].null_count:
+            lacking = f"{name} is missing in {table[name].null_count:,} rows"
+            raise DatasetError(f"{path} is damaged: {lacking}")
         if name in FLIGHT_COLUMNS and name not in table.column_names:
             nulls = pa.nulls(batch.num_rows, FLIGHT_COLUMNS[name])
             table = table.append_column(name, nulls)

@@ -31,7 +31,7 @@ _DIMENSIONLESS = re.compile(
 instructions (``l2_mpki``) and the like."""
 _PRODUCTS = re.compile(r"(?:.*_)?(?:edp|ed2p|edap)", re.IGNORECASE)
 """Names of products, of energy and time and perhaps area, whose unit says the rest."""
-_PRODUCT_UNIT = re.compile(r"[fpnuµm]?J.*s[2²]?.*")
+_PRODUCT_UNIT = re.compile(r"[fpnuµm]?J[^s\n]*s.*")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,19 @@ class Metric:
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> Metric:
-        """The inverse of :meth:`to_json`."""
+        """The inverse of :meth:`to_json`.
+
+        Raises:
+            InvalidValueError: if a field has another type, or the metric is not possible.
+        """
+        for field, kind in (("name", str), ("unit", str), ("doc", str), ("signed", bool)):
+            value = data.get(field, kind())
+            if not isinstance(value, kind):
+                allowed = "a text" if kind is str else "true or false"
+                raise InvalidValueError(
+                    f"metric {data.get('name')!r:.80}: {field} cannot be {value!r:.80}: "
+                    f"allowed is {allowed}"
+                )
         return Metric(**data)
 
 

@@ -14,9 +14,11 @@ import gzip
 import io
 import itertools
 import json
+import lzma
 import math
 import os
 import stat
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -32,6 +34,11 @@ LINE_LIMIT_BYTES: Final = 1 << 26
 """64 MiB: far more than any line of a journal or log has."""
 _GZIP = b"\x1f\x8b"
 _MAX_BESIDE = 10_000
+_DAMAGED: Final = (
+    *(EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
+    *(NotImplementedError, RuntimeError),
+)
+"""What an archive raises that cannot be unpacked."""
 
 
 def meant_file(path: Path) -> str:
@@ -158,7 +165,7 @@ def read_arrays(
             for entry in entries:
                 with archive.open(entry) as file:
                     found[entry.filename.removesuffix(".npy")] = _array(file, entry.file_size)
-    except (EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+    except _DAMAGED as error:
         raise ValueError(f"no NumPy archive, or damaged: {error}") from None
     return found
 
@@ -170,7 +177,13 @@ def _array(file: Any, size: int) -> NDArray[Any]:
     read_header = getattr(form, "read_array_header_{}_{}".format(*version), None)
     if read_header is None:
         raise ValueError(f"version {version} of NumPy's format is not read")
-    shape, fortran, dtype = read_header(file)
+    try:
+        shape, fortran, dtype = read_header(file)
+    except (LookupError, TypeError, MemoryError, tokenize.TokenError) as error:
+        what = f"{type(error).__name__} {error}"
+        raise ValueError(f"the header of an array cannot be read: {what:.200}") from None
+    if not all(type(length) is int and length >= 0 for length in shape):
+        raise ValueError(f"an array cannot have the shape {shape}")
     if dtype.hasobject:
         raise ValueError("an array of objects, which would have to be unpickled")
     if math.prod(shape) * dtype.itemsize > size:

@@ -13,6 +13,8 @@ YAML_LIMIT_BYTES: Final = 1 << 24
 """16 MiB of text."""
 MAX_VALUES: Final = 1_000_000
 """Values of a document, those behind an alias counted each time."""
+UNREADABLE: Final = (ValueError, OverflowError, LookupError, AttributeError)
+"""What PyYAML raises for a value that cannot be read, or does not fit its tag, as ``!!int ""``."""
 
 
 class BoundedLoader(yaml.SafeLoader):
@@ -55,7 +57,7 @@ def parse(text: str, loader: type[BoundedLoader] = BoundedLoader) -> Any:
         return yaml.load(text, loader)  # noqa: S506 - the loader is a SafeLoader
     except RecursionError:
         raise yaml.YAMLError("it is nested too deeply") from None
-    except (ValueError, OverflowError) as error:  # a number of 5,000 digits, the 99th of May
+    except UNREADABLE as error:  # a number of 5,000 digits, the 99th of May
         raise yaml.YAMLError(f"a value cannot be read: {error}") from None
 
 

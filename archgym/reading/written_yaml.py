@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from archgym.reading.plain_yaml import YAML_LIMIT_BYTES, BoundedLoader
+from archgym.reading.plain_yaml import UNREADABLE, YAML_LIMIT_BYTES, BoundedLoader
 
 Path = tuple[str | int, ...]
 """Keys and positions that lead to a value of a document."""
@@ -21,7 +21,7 @@ class WrittenLoader(BoundedLoader):
         """Says which value cannot be read, as a number of 5,000 digits or the 99th of May."""
         try:
             return super().construct_object(node, deep)
-        except (ValueError, OverflowError):
+        except UNREADABLE:
             raise yaml.MarkedYAMLError(
                 problem=f"the value {str(node.value)[:20]}... cannot be read",
                 problem_mark=node.start_mark,
@@ -52,7 +52,7 @@ WrittenLoader.yaml_implicit_resolvers = {
 }
 WrittenLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d[\d_]*)?\.?\d[\d_]*[eE][-+]?\d+"),
+    re.compile(r"[-+]?(\d[\d_]*(\.\d[\d_]*)?|\.\d[\d_]*)[eE][-+]?\d+"),
     list("-+.0123456789"),
 )
 

@@ -19,22 +19,19 @@ from archgym.envs.accelerator.workload.onnx_control import (
     constants_of,
     layers_of_control,
 )
+from archgym.envs.accelerator.workload.onnx_file import load_model
 from archgym.envs.accelerator.workload.onnx_operators import (
     CONVERTERS,
     NodeView,
     UnsupportedNodeError,
 )
-from archgym.errors import InvalidValueError, MissingDependencyError, UnknownNameError
+from archgym.errors import InvalidValueError, UnknownNameError
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
-__all__ = ["FILE_LIMIT_BYTES", "NODE_LIMIT", "read_onnx"]
+__all__ = ["read_onnx"]
 
-FILE_LIMIT_BYTES = 2**31 - 1
-"""Size of a model: what one protocol buffer can hold."""
-NODE_LIMIT = 1_000_000
-"""Operators of a model, after functions are expanded."""
 _KEPT_VALUES = 1024
 """Values of a constant up to which it is kept: shapes that operators take as an input are small."""
 _STANDARD_DOMAINS = ("", "ai.onnx")
@@ -185,18 +182,10 @@ def _without_arithmetic(node: NodeProto) -> bool:
 
 def _prepared(path: Path, dimensions: dict[str, int]) -> ModelProto:
     """The model without its weights, functions expanded, shapes inferred."""
-    model = _loaded(path)
-    import onnx
-    import onnx.inliner
+    model = load_model(path)
+    import onnx.shape_inference
 
     try:
-        if model.functions:
-            model = onnx.inliner.inline_local_functions(model)
-        if len(model.graph.node) > NODE_LIMIT:
-            raise InvalidValueError(
-                f"{path}: the model has {len(model.graph.node)} operators, at most {NODE_LIMIT} "
-                "are read"
-            )
         _forget_weights(model.graph)
         _set_dimensions(path, model.graph, dimensions)
         _forget_unknown(model.graph)
@@ -205,32 +194,6 @@ def _prepared(path: Path, dimensions: dict[str, int]) -> ModelProto:
         raise
     except (RuntimeError, ValueError) as error:
         raise InvalidValueError(f"{path}: shapes cannot be inferred: {error!s:.300}") from None
-
-
-def _loaded(path: Path) -> ModelProto:
-    try:
-        import onnx
-    except ImportError:
-        raise MissingDependencyError(
-            f"{path}: reading an ONNX model needs the package onnx: pip install archgym[onnx]"
-        ) from None
-    from google.protobuf.message import DecodeError
-
-    try:
-        size = path.stat().st_size
-        if size > FILE_LIMIT_BYTES:
-            raise InvalidValueError(
-                f"{path}: the model has {size} bytes, at most {FILE_LIMIT_BYTES} are read; export "
-                "it with external data (its weights are not needed)"
-            )
-        model = onnx.load_model(path, format="protobuf", load_external_data=False)
-    except OSError as error:
-        raise InvalidValueError(f"{path}: cannot read the model: {error.strerror}") from None
-    except DecodeError as error:
-        raise InvalidValueError(f"{path}: this is no ONNX model: {error}") from None
-    if not model.graph.node:
-        raise InvalidValueError(f"{path}: this is no ONNX model: it has no operators")
-    return model
 
 
 def _forget_weights(graph: GraphProto) -> None:

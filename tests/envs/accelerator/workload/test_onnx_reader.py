@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -278,12 +279,53 @@ def test_a_model_without_layers_is_refused(tmp_path: Path) -> None:
 def test_a_model_above_the_size_limit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("archgym.envs.accelerator.workload.onnx_reader.FILE_LIMIT_BYTES", 100)
+    monkeypatch.setattr("archgym.envs.accelerator.workload.onnx_file.FILE_LIMIT_BYTES", 100)
     path = model(
         tmp_path / "m.onnx",
         [oh.make_node("MatMul", ["x", "w"], ["y"])],
         {"x": (6, 40)},
         {"w": (40, 50)},
     )
-    with pytest.raises(InvalidValueError, match="at most 100 are read"):
+    with pytest.raises(InvalidValueError, match="limit of 100 bytes; export it"):
         load_workload(path)
+
+
+def nested_functions(path: Path, depth: int, last: str) -> Path:
+    """A model whose function calls another one twice, and so on; the innermost one ``last``."""
+    opsets = [oh.make_opsetid("", 17), oh.make_opsetid("own", 1)]
+    functions = []
+    for level in range(depth):
+        called = f"f{level + 1}" if level < depth - 1 else last
+        domain = "own" if called.startswith("f") else ""
+        nodes = [
+            oh.make_node(called, ["x"], ["t"], domain=domain),
+            oh.make_node(called, ["t"], ["y"], domain=domain),
+        ]
+        functions.append(oh.make_function("own", f"f{level}", ["x"], ["y"], nodes, opsets))
+    nodes = [
+        oh.make_node("f0", ["x"], ["t"], domain="own"),
+        oh.make_node("MatMul", ["t", "w"], ["y"]),
+    ]
+    extra: dict[str, Any] = {"functions": functions, "opset_imports": opsets}
+    return model(path, nodes, {"x": (4, 4)}, {"w": (4, 4)}, **extra)
+
+
+def test_functions_in_functions_are_counted_before_they_are_expanded(tmp_path: Path) -> None:
+    """Three kilobytes that stand for a trillion operators."""
+    path = nested_functions(tmp_path / "m.onnx", 40, "Relu")
+    assert path.stat().st_size < 4096
+    with pytest.raises(InvalidValueError, match="operators, at most 1000000 are read"):
+        load_workload(path)
+    assert only(load_workload(nested_functions(tmp_path / "m.onnx", 4, "Relu"))).K == 4
+
+
+def test_a_function_that_calls_itself_is_refused(tmp_path: Path) -> None:
+    path = nested_functions(tmp_path / "m.onnx", 2, "f0")
+    with pytest.raises(InvalidValueError, match="'f0' calls itself"):
+        load_workload(path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "m.onnx")
+    with pytest.raises(InvalidValueError, match="a pipe or a device"):
+        load_workload(tmp_path / "m.onnx")
