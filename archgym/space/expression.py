@@ -21,6 +21,8 @@ import numpy as np
 
 from archgym.errors import InvalidValueError, UnknownNameError
 
+_DEEPEST = 200
+"""Operators within one another; what walks through an expression does so by recursion."""
 Literal = str | int | float | bool
 _LITERALS = (str, int, float, bool)
 
@@ -148,18 +150,28 @@ class Expression:
         op: the operator, or ``"param"``.
         args: operands: expressions, literals, for ``in`` a tuple of literals.
         names: names of the parameters that occur, sorted.
+
+    Raises:
+        InvalidValueError: if it is nested deeper than 200 operators.
     """
 
-    __slots__ = ("args", "names", "op")
+    __slots__ = ("_depth", "args", "names", "op")
 
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
         self.op = op
         self.args = args
         if op == "param":
             self.names: tuple[str, ...] = (args[0],)
+            self._depth = 0
         else:
-            found = {name for arg in args if isinstance(arg, Expression) for name in arg.names}
-            self.names = tuple(sorted(found))
+            parts = [arg for arg in args if isinstance(arg, Expression)]
+            self.names = tuple(sorted({name for part in parts for name in part.names}))
+            self._depth = 1 + max((part._depth for part in parts), default=0)
+        if self._depth > _DEEPEST:
+            raise InvalidValueError(
+                f"an expression of {', '.join(self.names[:3])} ... is nested deeper than "
+                f"{_DEEPEST} operators: split it into several rules, or add up in pairs"
+            )
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value of the expression.

@@ -216,7 +216,7 @@ def test_no_command_waits_for_a_pipe(tmp_path: Path, call: Callable[..., Called]
         ["best", pipe],
         ["validate", "DRAM-v0", "--reference", pipe],
         ["validate", "LLMServing-v0", "--reference", tmp_path / "pipe.parquet"],
-        ["proxy", "show", pipe],
+        ["proxy", "evaluate", pipe, tmp_path],
     ):
         ended = call(*words)
         assert ended.code == 2, words

@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from archgym.data import Dataset
+from archgym.data import Dataset, load
 from archgym.errors import DatasetError, InvalidValueError
 from archgym.problem.metrics import Metric
+from archgym.proxy.training.data import read_training_data
+from archgym.space.expression import Expression
 from tests.trust.received import called, received_run
 
 NAME = "datasets/Conformance-v0"
@@ -95,6 +97,25 @@ def test_a_column_that_is_there_twice(dataset: Path) -> None:
     assert ended.code == 1
     assert "Traceback" not in ended.err
     assert "has several columns step" in " ".join((ended.out + ended.err).split())
+
+
+def test_an_infinite_metric_is_not_learned(dataset: Path) -> None:
+    (path,) = dataset.glob("evaluations/*.parquet")
+    table = pq.read_table(path)
+    place = table.column_names.index("metric.access_ns")
+    column = pa.array([float("inf"), *table["metric.access_ns"].to_pylist()[1:]])
+    pq.write_table(table.set_column(place, table.schema.field(place), column), path)
+    with pytest.raises(InvalidValueError, match="metric access_ns is infinite in 1 rows"):
+        read_training_data(load(dataset), ["access_ns"])
+
+
+def test_a_rule_is_not_nested_without_end() -> None:
+    data: dict[str, object] = {"op": "==", "args": [{"param": "ways"}, 2]}
+    for _ in range(199):
+        data = {"op": "not", "args": [data]}
+    assert Expression.from_json(data).evaluate({"ways": 2}) is False  # 199 times not
+    with pytest.raises(InvalidValueError, match="nested deeper than 200 operators"):
+        Expression.from_json({"op": "not", "args": [data]})
 
 
 def archive(header: str, packed: int = zipfile.ZIP_STORED) -> bytes:

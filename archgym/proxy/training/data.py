@@ -119,6 +119,12 @@ def read_training_data(
     columns = [f"metric.{name}" for name in names]
     table = chosen.arrow([*design_columns(sidecar.space), *columns, "trial_id", "simulation_s"])
     values = np.column_stack([table[column].to_numpy() for column in columns]).astype(np.float64)
+    for name, column in zip(names, values.T, strict=True):
+        if n := int(np.isinf(column).sum()):
+            raise InvalidValueError(
+                f"{selection.dataset.directory}: metric {name} is infinite in {n} rows; a model "
+                "needs finite numbers: leave these rows out (--where)"
+            )
     trials = {row["trial_id"]: row for row in chosen.trials}
     ids = table["trial_id"].to_pylist()
     used = [trials[trial_id] for trial_id in sorted(set(ids))]
