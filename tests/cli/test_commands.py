@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import subprocess
@@ -22,6 +23,7 @@ from archgym.experiment import (
     shipped_experiments,
 )
 from archgym.registry import make_agent
+from tests.experiment.experiments import written
 
 HEAVY = {"matplotlib", "numba", "pandas", "pyarrow", "ray", "scipy", "skopt", "sklearn", "torch"}
 
@@ -490,4 +492,21 @@ def test_agents_are_named_alike_in_all_commands(call: Any, tmp_path: Path) -> No
         rows = len(load(tmp_path / "data", agents=["ga", "sa"]))
         assert len(file.read_text().splitlines()) == 1 + rows
         page = call("report", tmp_path / "data", "--out", tmp_path / "r.html", *words)
-        assert "2 trials on 1 problems" in page.err
+        assert "2 trials on 1 problem" in page.err
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [
+        # The most extreme of the orders of two groups of n, two-sided: 2 / (2n over n).
+        (2, "with 2 seeds no difference between the agents can be significant (the least p is"),
+        (4, "with 4 seeds a difference between the agents can be significant (the least p is"),
+    ],
+)
+def test_a_run_says_what_its_seeds_can_show(
+    seeds: int, said: str, call: Any, tmp_path: Path
+) -> None:
+    file = written(tmp_path, seeds=seeds)
+    shown = " ".join(call("run", file, "--local", "--out", tmp_path / "run").out.split())
+    assert f"{said} {2 / math.comb(2 * seeds, seeds):.2g})" in shown
+    assert ("4 seeds could show one at 5 %" in shown) == (seeds == 2)

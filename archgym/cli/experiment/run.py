@@ -226,11 +226,12 @@ def _significance(experiment: Experiment, trials: Sequence[Trial]) -> str:
     if groups < 2:
         return ""
     least, pairs = least_p([seeds] * groups), math.comb(groups, 2)
-    of = "the pair of agents" if pairs == 1 else f"any of {pairs} pairs of agents"
-    head = f"least p that {of} can have with {seeds} seed{'s' if seeds > 1 else ''}: {least:.2g}"
+    of = "between the agents" if pairs == 1 else f"of any of {pairs} pairs of agents"
+    with_seeds = f"with {seeds} seed{'s' if seeds > 1 else ''}"
     if least < _SIGNIFICANT:
-        return head
-    needed = f"{seeds_needed(groups)} seeds could show a difference at 5 %"
+        return f"{with_seeds} a difference {of} can be significant (the least p is {least:.2g})"
+    head = f"{with_seeds} no difference {of} can be significant (the least p is {least:.2g})"
+    needed = f"{seeds_needed(groups)} seeds could show one at 5 %"
     if pairs > 1:
         needed += f", {seeds_needed(2)} that of one planned pair (report --agent A,B)"
     return f"{head}; {needed}"
