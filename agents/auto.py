@@ -46,8 +46,8 @@ _FRESH = -1
 _MAX_FRESH_SHARE, _HISTORY_PATIENCE, _HISTORY_HALF_WAY = 0.8, 5, 3
 """Maximum share of its turns; designs for which history may lead to nothing better until it has
 some, and further ones before it has half of that share."""
-_BELIEF = 0.8
-"""Part of that share that it loses where history foresees what is found."""
+_BELIEF = 4.0
+"""How many times their length both numbers of designs gain where history foresees what is found."""
 _GAIN = 0.002
 """What counts as better: a share of the distance from the best known design to the middle one."""
 
@@ -75,12 +75,12 @@ class Auto(SequentialSampler):
     has a third of its weight. No decision depends on time.
 
     With history, the model learns from it, and a second model joins that searches from nothing. It
-    has turns once history has led to nothing better for more than five designs, up to four fifths
-    of those of the model, down to a sixth of them where history ranks the designs found as they
-    are, and all of them where the designs that history suggests are poor. While
-    the data agree with history, the second model is not told which designs history led to. Later
-    it is told of those that are no better than its own best. So a misleading history costs designs,
-    but the second model searches almost as it would alone.
+    has turns once history has led to nothing better for more than five designs, or for up to 25
+    where history ranks the designs that are found as they are: up to four fifths of those of the
+    model, and all of them where the designs that history suggests are poor. While the data agree
+    with history, the second model is not told which designs history led to. Later it is told of
+    those that are no better than its own best. So a misleading history costs designs, but the
+    second model searches almost as it would alone.
 
     The same seed gives the same search on the same machine with the same versions.
 
@@ -233,9 +233,9 @@ class Auto(SequentialSampler):
         """Share of the model's turns that the member without history has."""
         if not self._promising:
             return 1.0
-        stuck = max(0, self._fruitless - _HISTORY_PATIENCE)
-        most = _MAX_FRESH_SHARE * (1.0 - _BELIEF * self._agreement)
-        return most * stuck / (stuck + _HISTORY_HALF_WAY)
+        longer = 1.0 + _BELIEF * self._agreement
+        stuck = max(0.0, self._fruitless - longer * _HISTORY_PATIENCE)
+        return _MAX_FRESH_SHARE * stuck / (stuck + longer * _HISTORY_HALF_WAY)
 
     def _credit(self, member: int | None, cost: float) -> None:
         """Counts progress, and the success of a model-free member."""
