@@ -35,8 +35,12 @@ LINE_LIMIT_BYTES: Final = 1 << 26
 _GZIP = b"\x1f\x8b"
 _MAX_BESIDE = 10_000
 _DAMAGED: Final = (
-    *(EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile),
-    *(NotImplementedError, RuntimeError),
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    NotImplementedError,  # an unknown compression
+    RuntimeError,  # a password
 )
 """What an archive raises that cannot be unpacked."""
 
