@@ -1,4 +1,4 @@
-"""Simulators that leave the simulating to an executor, and executors around another one."""
+"""Simulators that leave the simulating to an executor, and the executor of this process."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from archgym.problem.description import ProblemDescription
 from archgym.problem.simulator import MultiFidelitySimulator, SimulationResult, Simulator
 from archgym.simulators.early_stopping import WatchedMetrics, watching
 from archgym.simulators.executor import Arrival, Executor, Running
 from archgym.simulators.external import available_cores, stoppable_threads
 from archgym.simulators.result import check_results
-from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs, DesignSpace
 
 __all__ = [
-    "CachedExecutor",
     "InProcessExecutor",
     "QueuedSimulator",
     "designs_at_a_time",
@@ -187,84 +184,6 @@ class InProcessExecutor:
             self._threads = None
             stop.set()
             pool.shutdown(cancel_futures=True)
-
-
-class CachedExecutor:
-    """Looks a design up in a cache before another executor simulates it.
-
-    Args:
-        inner: simulates.
-        problem: of the designs.
-        cache: takes each result as it arrives.
-    """
-
-    def __init__(
-        self, inner: Executor, problem: ProblemDescription, cache: SimulationCache
-    ) -> None:
-        self._inner, self._problem, self._cache = inner, problem, cache
-        self._keys: dict[int, bytes] = {}
-        self._found: list[Arrival] = []
-
-    def restart(self) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        self._keys.clear()
-        self._found.clear()
-        self._inner.restart()
-
-    @property
-    def slots(self) -> int:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        return self._inner.slots
-
-    @property
-    def slots_change(self) -> bool:
-        """Whether workers come and go while a search runs."""
-        return bool(getattr(self._inner, "slots_change", False))
-
-    def now(self) -> float:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        return self._inner.now()
-
-    def submit(
-        self,
-        ticket: int,
-        codes: Sequence[int],
-        fidelity: float,
-        rule: Mapping[str, Any] | None = None,
-    ) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        began = time.perf_counter()
-        key = simulation_key(self._problem, self._problem.space.design(codes), fidelity)
-        held = self._cache.get([key])
-        if key in held:
-            seconds, now = time.perf_counter() - began, self._inner.now()
-            self._found.append(Arrival(ticket, held[key], seconds, "", now, now))
-        else:
-            self._keys[ticket] = key
-            self._inner.submit(ticket, codes, fidelity, rule)
-
-    def collect(self, timeout_s: float | None) -> list[Arrival]:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        found, self._found = self._found, []
-        arrived = self._inner.collect(0 if found else timeout_s)
-        self._cache.put({self._keys.pop(one.ticket): one.result for one in arrived})
-        return found + arrived
-
-    def running(self) -> list[Running]:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        return self._inner.running()
-
-    def cancel(self, ticket: int) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        self._keys.pop(ticket, None)
-        self._found = [one for one in self._found if one.ticket != ticket]
-        self._inner.cancel(ticket)
-
-    def close(self) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        self._keys.clear()
-        self._found.clear()
-        self._inner.close()
 
 
 def simulate_one(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -20,7 +21,7 @@ from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.fidelity import FULL, Fidelity
 from archgym.registry import make, make_agent
 from archgym.simulators.executor import Arrival, Attempts, Executor
-from archgym.simulators.queued import CachedExecutor
+from archgym.simulators.recall import CachedExecutor
 from archgym.simulators.shared_cache import SimulationCache
 from tests.experiment.experiments import HELPERS
 
@@ -141,6 +142,22 @@ def test_a_cache_keeps_each_result_when_it_arrives(tmp_path: Path, opened: list[
     executor.submit(3, [0, 1, 1], 1.0)
     (again,) = executor.collect(None)
     assert (again.result, again.worker) == (first.result, "")
+
+
+def test_what_a_cache_holds_outlives_an_error_of_the_executor(
+    tmp_path: Path, opened: list[Executor]
+) -> None:
+    env = make(f"{HELPERS}:Uneven")
+    cache = SimulationCache(tmp_path / "cache.sqlite")
+    filled = CachedExecutor(pool(opened, 1, Attempts(), "Uneven"), env.description, cache)
+    filled.submit(1, [0, 1, 1], 1.0)
+    gather(filled, 1)
+    broken = Mock(collect=Mock(side_effect=[ArchgymError("no workers"), []]), now=lambda: 0.0)
+    executor = CachedExecutor(broken, env.description, cache)
+    executor.submit(2, [0, 1, 1], 1.0)
+    with pytest.raises(ArchgymError, match="no workers"):
+        executor.collect(60.0)
+    assert [arrival.ticket for arrival in executor.collect(60.0)] == [2]
 
 
 # -- a simulated clock -----------------------------------------------------------------------------

@@ -19,7 +19,9 @@ from archgym.experiment.simulate.worker_pool import read_answer
 from archgym.experiment.spec.simulation import SimulationSettings
 from archgym.problem.description import ProblemDescription
 from archgym.reading.checked_json import read_checked_json
-from archgym.simulators.executor import Arrival, Executor, Running
+from archgym.simulators.executor import Arrival, Executor
+from archgym.simulators.queued import TimedResult
+from archgym.simulators.recall import RecallingExecutor
 
 __all__ = ["FinishedExecutor", "MakePool", "executor_that_keeps", "keep_answer"]
 
@@ -82,7 +84,7 @@ def executor_that_keeps(
     return FinishedExecutor(make(name, arguments, settings, problem, str(folder)), folder)
 
 
-class FinishedExecutor:
+class FinishedExecutor(RecallingExecutor):
     """Takes the results that an earlier process of the run did not record, and simulates the rest.
 
     A result that was handed over is recorded by the time at which the next ones are collected;
@@ -94,72 +96,42 @@ class FinishedExecutor:
     """
 
     def __init__(self, inner: Executor, folder: Path) -> None:
-        self._inner, self._folder = inner, folder
+        super().__init__(inner)
+        self._folder = folder
         self._earlier = {path.name for path in folder.glob("*.json")}
         self._files: dict[int, Path] = {}
-        self._found: list[Arrival] = []
         self._handed_over: list[Path] = []
 
-    def restart(self) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        self._forget_recorded()
-        self._files.clear()
-        self._found.clear()
-        self._inner.restart()
-
-    @property
-    def slots(self) -> int:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        return self._inner.slots
-
-    def now(self) -> float:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        return self._inner.now()
-
-    def submit(
-        self,
-        ticket: int,
-        codes: Sequence[int],
-        fidelity: float,
-        rule: Mapping[str, Any] | None = None,
-    ) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
+    def recall(self, ticket: int, codes: Sequence[int], fidelity: float) -> TimedResult | None:
+        """What an earlier process left, once; a damaged file is as if it were not there."""
         file = self._files[ticket] = self._folder / _file_name(codes, fidelity)
         if file.name in self._earlier:
             self._earlier.remove(file.name)
-            # a damaged one is simulated again
             with contextlib.suppress(OSError, LookupError, TypeError, ValueError):
-                result, seconds = read_answer(read_checked_json(file, dict[str, Any]))
-                now = self._inner.now()
-                self._found.append(Arrival(ticket, result, seconds, "", now, now))
-                return
-        self._inner.submit(ticket, codes, fidelity, rule)
+                return read_answer(read_checked_json(file, dict[str, Any]))
+        return None
+
+    def restart(self) -> None:
+        """See :class:`~archgym.simulators.executor.Executor`."""
+        self._remove_recorded()
+        super().restart()
 
     def collect(self, timeout_s: float | None) -> list[Arrival]:
         """See :class:`~archgym.simulators.executor.Executor`."""
-        self._forget_recorded()
-        arrivals = self._found + self._inner.collect(0 if self._found else timeout_s)
-        self._found.clear()
+        self._remove_recorded()
+        arrivals = super().collect(timeout_s)
         self._handed_over = [self._files.pop(one.ticket) for one in arrivals]
         return arrivals
 
-    def running(self) -> list[Running]:
-        """See :class:`~archgym.simulators.executor.Executor`."""
-        return self._inner.running()
-
-    def cancel(self, ticket: int) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
+    def forget(self, ticket: int) -> None:
+        """See :class:`~archgym.simulators.recall.RecallingExecutor`."""
         self._files.pop(ticket, None)
-        self._found = [one for one in self._found if one.ticket != ticket]
-        self._inner.cancel(ticket)
 
-    def close(self) -> None:
-        """See :class:`~archgym.simulators.executor.Executor`."""
+    def forget_all(self) -> None:
+        """See :class:`~archgym.simulators.recall.RecallingExecutor`."""
         self._files.clear()
-        self._found.clear()
-        self._inner.close()
 
-    def _forget_recorded(self) -> None:
+    def _remove_recorded(self) -> None:
         for file in self._handed_over:
             with contextlib.suppress(OSError):
                 file.unlink()

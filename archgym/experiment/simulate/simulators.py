@@ -30,13 +30,13 @@ from archgym.problem.simulator import Simulator
 from archgym.registry import make
 from archgym.simulators.executor import Executor, Running
 from archgym.simulators.queued import (
-    CachedExecutor,
     InProcessExecutor,
     QueuedSimulator,
     TimedResult,
     designs_at_a_time,
     simulate_at,
 )
+from archgym.simulators.recall import CachedExecutor
 from archgym.simulators.shared_cache import SimulationCache, simulation_key
 from archgym.space import Designs
 
