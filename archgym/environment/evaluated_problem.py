@@ -118,6 +118,11 @@ class EvaluatedProblem(DesignProblem):
         self._baseline_metrics = known
 
     @property
+    def baseline_is_known(self) -> bool:
+        """Whether :attr:`baseline_metrics` are known without a simulation."""
+        return self._baseline_metrics is not None
+
+    @property
     def evaluator(self) -> Evaluator:
         """The evaluation core of the current or else the last trial, with its counters."""
         if self._evaluator is None:

@@ -73,6 +73,20 @@ def test_without_a_cache_too_it_is_simulated_once_a_run(tmp_path: Path) -> None:
     assert [json.loads(text) for text in baselines] == 2 * [{"time_ns": 1990.0, "area_um2": 2.0}]
 
 
+@pytest.mark.parametrize("limits", [{}, {"workers": 2}])
+def test_trials_that_begin_with_it_do_not_simulate_it_again(
+    tmp_path: Path, limits: dict[str, Any]
+) -> None:
+    described = settings(tmp_path / "one", "nothing", **limits) | {"baseline_first": True}
+    result = run_experiment(small(**described), tmp_path / "run", LOCAL)
+    assert result.failures == {}
+    assert simulated(tmp_path / "one").count(BASELINE) == 1
+    rows = Dataset(next((tmp_path / "run" / "datasets").iterdir())).evaluations().to_pylist()
+    first = [row for row in rows if (row["param.x"], row["param.y"], row["param.z"]) == (0, 0, 1)]
+    assert [row["metric.time_ns"] for row in first] == [1990.0, 1990.0]
+    assert len(rows) == 8
+
+
 def test_a_run_that_is_resumed_does_not_simulate_it_again(tmp_path: Path) -> None:
     described = settings(tmp_path / "one", "crashes", workers=2)
     run_experiment(small(**described), tmp_path / "run", LOCAL)

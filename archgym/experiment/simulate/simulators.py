@@ -20,6 +20,7 @@ import numpy as np
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
 from archgym.experiment.simulate.durations import Durations
+from archgym.experiment.simulate.known_baseline import BaselineExecutor, BaselineSimulator
 from archgym.experiment.simulate.process_executor import ProcessExecutor
 from archgym.experiment.simulate.simulated_clock import SimulatedExecutor
 from archgym.experiment.spec.checks import check_stop_early
@@ -143,11 +144,14 @@ class Simulators:
             executor = self._make_executor(name, arguments, settings, environment.description)
             if self._cache is not None:
                 executor = CachedExecutor(executor, environment.description, self._cache)
+            executor = BaselineExecutor(executor, environment)
         else:
             if self._cache is not None:
                 cache = self._cache
                 simulator = _Cached(simulator, environment.description, cache)
-                environment.simulator = simulator
+            if designs_at_a_time(simulator):
+                simulator = BaselineSimulator(simulator, environment)
+            environment.simulator = simulator
             if not stop_early:
                 return
             executor = InProcessExecutor(simulator, environment.design_space)
