@@ -97,13 +97,14 @@ class Chaos:
             new = [row for row in mine if row["status"] == "ok" and not row["cached"]]
             designs = {tuple(row[f"param.{name}"] for name in "xyz") for row in new}
             assert len(new) == len(designs) == self.budget, "a design is missing or there twice"
+            # The first design is the baseline, which was simulated before the trial.
+            assert [bool(row["worker"]) for row in new] == [False] + [True] * (len(new) - 1)
             for row in new:
                 x, y, z = (row[f"param.{name}"] for name in "xyz")
                 assert row["metric.time_ns"] == 1.0 + (x - 40) ** 2 + (y - 17) ** 2 + 100.0 / z
-                assert row["worker"]
         assert len({row["trial_id"] for row in rows}) == self.trials
         # One baseline each time that a driver starts; a killed worker loses what it was doing.
-        needed = self.trials * self.budget
+        needed = self.trials * (self.budget - 1)
         assert self._begun() <= needed + 1 + self.kills["driver"] + self.kills["worker"]
 
     def close(self) -> None:
