@@ -155,6 +155,28 @@ class Model(Entry):
         return layers + self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     @property
+    def active_parameters(self) -> int:
+        """Parameters that a token visits, embedding included: all of a dense model."""
+        unvisited = (self.experts - self.active_experts) * self.matrices * self.hidden
+        sparse = self.layers - self.dense_layers
+        return self.parameters - (sparse * unvisited * self.expert_feedforward)
+
+    @property
+    def cached_bytes(self) -> int:
+        """Keys and values of a token in all layers, with 16 bits, bytes."""
+        values = 2 * self.kv_heads * self.head_size
+        return 2 * self.layers * (self.latent_size + self.rotary_size or values)
+
+    @property
+    def summary(self) -> str:
+        """One line by which it can be checked that a configuration was read as it was meant."""
+        active = f", {self.active_parameters / 1e9:.4g}e9 of them active" if self.experts else ""
+        return (
+            f"{self.parameters / 1e9:.4g}e9 parameters{active}; {self.cached_bytes:,} bytes of "
+            "keys and values a token in 16 bits"
+        )
+
+    @property
     def flops_per_token(self) -> float:
         """Operations that training needs by token, forward and backward, nothing recomputed.
 

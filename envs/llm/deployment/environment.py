@@ -134,6 +134,11 @@ class LLMServing(LoadedEnvironment):
             self.baseline = self._baseline_in(space)  # type: ignore[misc]
         super().__init__(workload=workload, space=space, **arguments)
 
+    @property
+    def workload_doc(self) -> str:
+        """What was read of the model."""
+        return self.loaded.model.summary
+
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads model, fleet, requests and engine."""
         self.loaded = load_workload(spec)

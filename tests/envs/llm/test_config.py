@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from archgym.envs.llm.data.model import load_model
 from archgym.envs.llm.training.workload import load_workload
 from archgym.errors import ArchgymError
+from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -104,6 +106,15 @@ def test_parameters_of_a_configuration_are_the_published_ones(
 ) -> None:
     model = load_model({"base": str(written(tmp_path, config)), **given})
     assert model.parameters / 1e9 == pytest.approx(billions, rel=0.004)
+
+
+def test_what_was_read_of_a_model_is_shown(call: Callable[..., Called], tmp_path: Path) -> None:  # noqa: F811
+    moe = {"base": str(written(tmp_path, QWEN2_MOE)), "sequence": 4096}
+    workload = {"model": moe, "cluster": "dgx_h100", "gpus": 8, "batch": 64}
+    shown = call("show", "LLMTraining-v0", "--workload", json.dumps(workload)).out
+    assert "14.32e9 parameters, 2.689e9 of them active; 196,608 bytes" in " ".join(shown.split())
+    data = call("show", "LLMServing-v0", "--workload", "llama3_70b_h100_8_conv", "--json").json
+    assert data["workload_doc"].startswith("70.56e9 parameters; 327,680 bytes of keys")
 
 
 def test_one_head_of_keys_is_read_from_multi_query(tmp_path: Path) -> None:
