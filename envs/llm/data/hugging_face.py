@@ -82,9 +82,13 @@ def read_config(path: Path, given: Collection[str] = ()) -> Config:
     """
     try:
         whole = read_json(path, _LIMIT_BYTES)
+    except FileNotFoundError:
+        place = "" if path.is_absolute() else ", seen from the folder of the command"
+        raise InvalidValueError(
+            f"{path}: cannot read the configuration: there is no such file{place}{meant_file(path)}"
+        ) from None
     except (OSError, ValueError) as error:
-        hint = meant_file(path) if isinstance(error, FileNotFoundError) else ""
-        raise InvalidValueError(f"{path}: cannot read the configuration: {error}{hint}") from None
+        raise InvalidValueError(f"{path}: cannot read the configuration: {error}") from None
     if not isinstance(whole, Mapping):
         raise InvalidValueError(f"{path}: a configuration is a mapping, not {type(whole).__name__}")
     parts = (whole[part] for part in _PARTS if isinstance(whole.get(part), Mapping))

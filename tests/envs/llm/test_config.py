@@ -167,6 +167,15 @@ def test_what_is_not_modelled_or_not_possible_is_refused(
         load_model(written(tmp_path, config))
 
 
+def test_a_file_that_is_not_there_or_in_the_wrong_place_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ArchgymError, match=r"no such file\. Did you mean '.*config\.json'"):
+        load_model(str(written(tmp_path, LLAMA).with_name("confg.json")))
+    with pytest.raises(ArchgymError, match="no such file, seen from the folder of the command"):
+        load_model("none/config.json")
+    with pytest.raises(ArchgymError, match=r"as in \{model: my/config.json, cluster: \.\.\., gpus"):
+        load_workload("my/config.json")
+
+
 def test_a_mistyped_key_is_named(tmp_path: Path) -> None:
     config = {**LLAMA, "num_hidden_layer": 32}
     del config["num_hidden_layers"]
