@@ -103,6 +103,7 @@ def instance_json(env: Environment) -> dict[str, Any]:
     label = env.workload_name or "default"
     return {
         "workload": env.workload_name,
+        "workload_doc": env.workload_doc,
         "spaces": {label: _space_json(env.design_space)},
         "metrics": [metric.to_json() for metric in env.metrics],
         "default_objective": env.objective.to_json(),

@@ -91,6 +91,7 @@ def _show_environment(data: dict[str, Any]) -> None:
     if chosen := data.get("workload"):
         default = f" (shown: {chosen})"
     labelled = {
+        "Workload": f"{chosen}: {data['workload_doc']}" if data.get("workload_doc") else "",
         "Baseline design": _assignments(data["baseline"]),
         "Default objective": str(data["default_objective"]),
         "Simulators": f"{', '.join(data['simulators'])} (embedded: version {data['version']})",

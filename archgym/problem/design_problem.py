@@ -250,6 +250,11 @@ class DesignProblem:
         """Label of the workload in tables and datasets."""
         return "" if self.workload is None else str(self.workload)
 
+    @property
+    def workload_doc(self) -> str:
+        """One line on what was read of the workload, for ``archgym show``; empty unless given."""
+        return ""
+
     def hash_workload(self) -> str:
         """Hash of the workload's content; equal hashes mean equal workloads.
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from archgym.errors import InvalidValueError
-from archgym.reading.files import read_text
+from archgym.reading.files import meant_file, read_text
 from archgym.reading.suggestions import did_you_mean
 
 _LIMIT_BYTES: Final = 1 << 28
@@ -194,7 +194,8 @@ def read_table(path: Path) -> tuple[list[str], list[TableRow]]:
         text = read_text(path, _LIMIT_BYTES, unpack=True)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InvalidValueError(f"{path}: cannot read the reference table: {reason}") from None
+        hint = meant_file(path) if isinstance(error, FileNotFoundError) else ""
+        raise InvalidValueError(f"{path}: cannot read the table: {reason}{hint}") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[TableRow] = []
     columns: list[str] = []
@@ -223,7 +224,8 @@ def read_table(path: Path) -> tuple[list[str], list[TableRow]]:
     if twice:
         raise InvalidValueError(f"{path}: the header names column {twice[0]!r} twice")
     if not rows:
-        raise InvalidValueError(f"{path}: the reference table has no rows")
+        header = f" below its header, {', '.join(columns):.80}" if columns else ""
+        raise InvalidValueError(f"{path}: the table has no rows{header}")
     return columns, rows
 
 
@@ -235,9 +237,9 @@ def _read_parquet(path: Path) -> tuple[list[str], list[TableRow]]:
     try:
         found = read_rows(path)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise InvalidValueError(f"{path}: cannot read the reference table: {error}") from None
+        raise InvalidValueError(f"{path}: cannot read the table: {error}") from None
     if not found:
-        raise InvalidValueError(f"{path}: the reference table has no rows")
+        raise InvalidValueError(f"{path}: the table has no rows")
     rows = [
         TableRow(path, number, {name: _cell(value) for name, value in cells.items()})
         for number, cells in enumerate(found, 2)

@@ -25,6 +25,10 @@ _NOTHING_IN_BOTH = (
     "No agent of the one run has searched a problem of the other: a problem is the same where "
     "environment, settings, workload, objective, limits and held parameters are. "
 )
+_UNEQUAL = (
+    "The two runs simulated unequal numbers of designs, which differences of their values may be "
+    "due to. "
+)
 
 
 def overview_table(study: Study) -> Table:
@@ -125,6 +129,10 @@ def comparison_table(study: Study) -> Table:
     ]
     corrected = holm([p for p, _ in results])
     p_of = {i: (p, a) for i, p, (_, a) in zip(tested, corrected, results, strict=True)}
+    budgets = [
+        [float(np.median(problem.measures.spent[group.trials])) for group in (one, two)]
+        for problem, _, one, two in found
+    ]
     rows = []
     for i, (problem, name, one, two) in enumerate(found):
         p, superiority = p_of.get(i, (math.nan, math.nan))
@@ -143,6 +151,7 @@ def comparison_table(study: Study) -> Table:
                 problem.name,
                 name,
                 f"{len(one.trials)} / {len(two.trials)}",
+                " / ".join(number_text(spent) for spent in budgets[i]),
                 *(f"{number_text(median)} {problem.score_unit}".rstrip() for median in medians),
                 change or "-",
                 p_text(p) if np.isfinite(p) else "-",
@@ -156,6 +165,7 @@ def comparison_table(study: Study) -> Table:
             "problem",
             "agent",
             ">trials",
+            ">simulations",
             f">{first}, median",
             f">{second}, median",
             ">change",
@@ -165,6 +175,8 @@ def comparison_table(study: Study) -> Table:
         ],
         rows,
         ("" if rows else _NOTHING_IN_BOTH)
+        + "Simulations: median of the trials. "
+        + (_UNEQUAL if any(one != two for one, two in budgets) else "")
         + "p: two-sided Mann-Whitney U test, corrected for all rows (Holm). P: probability that a "
         "trial of the second is better than one of the first, ties counting half. "
         f"{independence(*study.problems)}{_unpaired(study, pairs)}",

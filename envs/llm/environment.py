@@ -152,6 +152,11 @@ class LLMTraining(LoadedEnvironment):
         self.default_objective = _objective(self.loaded)  # type: ignore[misc]
         super().__init__(workload=workload, space=space, **arguments)
 
+    @property
+    def workload_doc(self) -> str:
+        """What was read of the model."""
+        return self.loaded.model.summary
+
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads model, cluster and stack, and their records."""
         from archgym.envs.llm.data.as_records import model_record, system_record

@@ -120,7 +120,7 @@ def test_a_table_with_nothing_to_compare_says_why(call: Any, tmp_path: Path) -> 
         (["LLMDevice-v0", "--set", "budget=3"], "argument budget is 3"),
         (["DRAM-v1"], "Did you mean 'DRAM-v0'?"),
         (["Conformance-v0"], "has no reference figures"),
-        (["DRAM-v0", "--reference", "none.csv"], "none.csv: cannot read the reference table"),
+        (["DRAM-v0", "--reference", "none.csv"], "none.csv: cannot read the table"),
         (["DRAM-v0", "--reference", "a.csv", "--simulator", "x"], "exclude each other"),
         (["DRAM-v0", "--traces", "."], "--traces goes with --reference"),
         (["DRAM-v0", "--memory", "DDR3-1600"], "--memory goes with --reference or --simulator"),

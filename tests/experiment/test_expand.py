@@ -172,6 +172,14 @@ def test_refuses_equal_entries() -> None:
         expand(small(environments=[{"id": "Conformance-v0", "workload": ["a", "a"]}]))
 
 
+def test_a_workload_is_called_by_its_first_text_however_deep() -> None:
+    models = [{"base": f"models/{name}.yaml", "sequence": 4096} for name in ("small", "large")]
+    workloads = [{"model": model, "cluster": "dgx_h100"} for model in models]
+    trials = expand(small(environments=[{"id": "m:Other", "workload": workloads}], seeds=1))
+    settings = list(dict.fromkeys(trial.setting for trial in trials))
+    assert settings == ["Other.small", "Other.large"]
+
+
 def test_equal_names_are_told_apart() -> None:
     trials = expand(
         small(

@@ -286,9 +286,10 @@ def test_compares_two_runs(folder: Path, tmp_path: Path, call: Callable[..., Cal
     found = call("report", "--compare", first, second, "--out", out)
     assert found.code == 0, found.err
     page = Page(out.read_text())
-    (row,) = [row for row in page.rows if len(row) == 9 and row[0] == "access_ns"]
-    assert row[1:3] == ["random", "8 / 8"]
+    (row,) = [row for row in page.rows if len(row) == 10 and row[0] == "access_ns"]
+    assert row[1:4] == ["random", "8 / 8", "5 / 400"]
     assert row[-1] == "b is better"
+    assert "unequal numbers of designs" in out.read_text()
     both = page.data["charts"]["p0-best_by_budget"]["series"]
     assert [one["name"] for one in both] == ["random (a)", "random (b)"]
     assert page.data["looks"] == [[0, 0], [0, 1]]  # one colour, another style

@@ -42,9 +42,9 @@ def summary(one: Explanation) -> list[str]:
     if not one.differences:
         return [f"The best design ({of}) is the baseline design{state}."]
     goals = ", ".join(
-        f"{name} {value:.5g}{_than(worse)}"
-        for name, value, worse in zip(
-            one.goals, one.best.goals, _padded(one.best.worse, one.goals), strict=True
+        f"{name} {value:.5g}{_from(start)}"
+        for name, value, start in zip(
+            one.goals, one.best.goals, _padded(one.baseline.goals, one.goals), strict=True
         )
     )
     lines = [f"Best design ({of}): {goals}{state}"]
@@ -53,6 +53,11 @@ def summary(one: Explanation) -> list[str]:
         "Put back: how much worse (+) or better (-) the best design gets with the value of the "
         "baseline. Alone: how much the baseline gets with only this difference."
     )
+    if "maximize" in one.objective:
+        lines.append(
+            "Reciprocals are compared where a goal is maximized: +100 % is half of its value, -50 "
+            "% twice as much."
+        )
     if one.simpler is not None and one.simpler.feasible and max(one.simpler.worse) <= NOTHING:
         lines.append(f"As good, with fewer differences: {design_text(one.simpler.design)}")
     if one.left:
@@ -109,9 +114,9 @@ def _values(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={plain(value)}" for name, value in values.items())
 
 
-def _padded(worse: Sequence[float], goals: Sequence[str]) -> list[float | None]:
+def _padded(found: Sequence[float], goals: Sequence[str]) -> list[float | None]:
     """A number for each goal, ``None`` where there is none."""
-    return [*worse, *([None] * (len(goals) - len(worse)))]
+    return [*found, *([None] * (len(goals) - len(found)))]
 
 
 def _percent(worse: float | None) -> str:
@@ -120,7 +125,5 @@ def _percent(worse: float | None) -> str:
     return "0 %" if abs(worse) < NOTHING / 2 else f"{worse * 100:+.3g} %"
 
 
-def _than(worse: float | None) -> str:
-    if worse is None or abs(worse) < NOTHING / 2:
-        return ""
-    return f" ({abs(worse):.1%} {'worse' if worse > 0 else 'better'} than the baseline)"
+def _from(start: float | None) -> str:
+    return "" if start is None else f" (baseline {start:.5g})"

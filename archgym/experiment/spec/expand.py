@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -184,8 +184,17 @@ def _setting_name(setting: _Setting) -> str:
     if workload is None or (entry.name and len(entry.workloads) == 1):
         return name
     if isinstance(workload, dict):
-        workload = next((v for v in workload.values() if isinstance(v, str)), "workload")
+        workload = next(_texts(workload), "workload")
     return f"{name}.{_plain(Path(str(workload)).name)}"
+
+
+def _texts(workload: Mapping[str, Any]) -> Iterator[str]:
+    """The texts of a workload from top to bottom, the first of which says what it is."""
+    for value in workload.values():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            yield from _texts(value)
 
 
 def _dataset_key(setting: _Setting) -> dict[str, Any]:

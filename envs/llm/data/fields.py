@@ -68,6 +68,11 @@ def spelled_out(
         UnknownNameError, InvalidValueError: naming what is allowed.
     """
     if isinstance(spec, str):
+        if spec not in shipped and keys and spec.endswith(".json"):
+            raise InvalidValueError(
+                f"{kind} is the file {spec!r}; a config.json is the {keys[0]} of one, as in "
+                f"{{{keys[0]}: {spec}, {': ..., '.join(keys[1:])}: ...}}"
+            )
         if spec not in shipped:
             raise UnknownNameError(kind, spec, shipped)
         return spec, shipped[spec]

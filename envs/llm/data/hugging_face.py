@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from archgym.envs.llm.data.experts import EXPERT_COUNTS, expert_fields
 from archgym.errors import InvalidValueError
 from archgym.reading.files import meant_file, read_json
 
-__all__ = ["read_config"]
+__all__ = ["Config", "read_config"]
 
 _LIMIT_BYTES: Final = 1 << 20
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -19,25 +22,31 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "heads": ("num_attention_heads", "n_head"),
     "vocabulary": ("vocab_size",),
     "sequence": ("max_position_embeddings", "n_positions"),
-    "kv_heads": ("num_key_value_heads",),
+    "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num"),
     "head_size": ("head_dim",),
-    "experts": ("num_local_experts", "n_routed_experts", "num_experts"),
+    "experts": EXPERT_COUNTS,
     "active_experts": ("num_experts_per_tok",),
-    "shared_experts": ("n_shared_experts",),
+    "shared_experts": ("n_shared_experts", "num_shared_experts"),
     "expert_feedforward": ("moe_intermediate_size",),
-    "dense_layers": ("first_k_dense_replace",),
     "latent_size": ("kv_lora_rank",),
     "rotary_size": ("qk_rope_head_dim",),
     "query_rank": ("q_lora_rank",),
     "value_size": ("v_head_dim",),
 }
 """Names that configurations have for each field of a model, the first that is there counts."""
-_OPTIONAL: Final = tuple(_NAMES)[6:]
+_REQUIRED: Final = tuple(_NAMES)[:6]
+_PARTS: Final = ("text_config", "llm_config", "language_config")
+"""What the language part is called in models that also see or hear."""
+_WIDE_KINDS: Final = ("gpt2", "gpt_bigcode", "gptj", "gpt_neo", "codegen", "falcon", "bloom")
+"""Kinds (``model_type``) that may leave out the feed-forward width: four times the hidden one."""
+_ACTIVATIONS: Final = ("hidden_act", "hidden_activation", "activation_function", "activation")
 _GATED: Final = ("silu", "swiglu", "swish")
 """Activations that the gated blocks of Llama and its kin have."""
 _GATED_KINDS: Final = ("gemma",)
 """Beginnings of ``model_type`` whose blocks have a gate with another activation."""
 _LATENT: Final = ("rotary_size", "query_rank", "value_size")
+_ENCODER_KEYS: Final = ("is_encoder_decoder", "encoder_layers", "num_decoder_layers")
+"""Keys that only models with an encoder set."""
 _RECURRENT: Final = ("linear_attention", "mamba", "recurrent")
 """Kinds of layers without a cache that grows, by their names in ``layer_types``."""
 _RECURRENT_KEYS: Final = (
@@ -47,54 +56,86 @@ _RECURRENT_KEYS: Final = (
 """Keys that only configurations with such layers have."""
 
 
-def read_config(path: Path) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Config:
+    """What a configuration file says of a model.
+
+    Attributes:
+        fields: fields of :class:`archgym.envs.llm.data.model.Model`.
+        keys: what the file calls them, for messages.
+    """
+
+    fields: Mapping[str, Any]
+    keys: Mapping[str, str]
+
+
+def read_config(path: Path, given: Collection[str] = ()) -> Config:
     """The fields of a model from a configuration file.
 
     Args:
         path: a ``config.json``.
-
-    Returns:
-        Fields of :class:`archgym.envs.llm.data.model.Model`.
+        given: fields that the user gives beside the file, which it may therefore leave out.
 
     Raises:
-        InvalidValueError: if the file cannot be read or lacks a field; names both.
+        InvalidValueError: if the file cannot be read, lacks a field, has a value that is not
+            possible, or describes what is not modelled; names the file and the key.
     """
     try:
-        data = read_json(path, _LIMIT_BYTES)
+        whole = read_json(path, _LIMIT_BYTES)
+    except FileNotFoundError:
+        place = "" if path.is_absolute() else ", seen from the folder of the command"
+        raise InvalidValueError(
+            f"{path}: cannot read the configuration: there is no such file{place}{meant_file(path)}"
+        ) from None
     except (OSError, ValueError) as error:
-        hint = meant_file(path) if isinstance(error, FileNotFoundError) else ""
-        raise InvalidValueError(f"{path}: cannot read the configuration: {error}{hint}") from None
-    if not isinstance(data, Mapping):
-        raise InvalidValueError(f"{path}: a configuration is a mapping, not {type(data).__name__}")
-    if isinstance(data.get("text_config"), Mapping):  # of a model that also sees or hears
-        data = data["text_config"]
-    _check_layers(path, data)
-    found: dict[str, Any] = {"name": path.parent.name or path.stem, "doc": str(path.name)}
-    for field, names in _NAMES.items():
-        given = [data[name] for name in names if data.get(name) is not None]
-        if given:
-            found[field] = given[0]
-        elif field == "feedforward" and "hidden" in found:
-            found[field] = 4 * found["hidden"]  # GPT-2 leaves it out
-        elif field not in _OPTIONAL:
-            raise InvalidValueError(f"{path}: the configuration lacks {' or '.join(names)}")
+        raise InvalidValueError(f"{path}: cannot read the configuration: {error}") from None
+    if not isinstance(whole, Mapping):
+        raise InvalidValueError(f"{path}: a configuration is a mapping, not {type(whole).__name__}")
+    parts = (whole[part] for part in _PARTS if isinstance(whole.get(part), Mapping))
+    data = next(parts, whole)
+    _check_kind(path, data)
+    keys = {
+        field: next(key for key in names if data.get(key) is not None)
+        for field, names in _NAMES.items()
+        if any(data.get(key) is not None for key in names)
+    }
+    found: dict[str, Any] = {
+        field: _whole(path, data, key, least=1 if field in _REQUIRED else 0)
+        for field, key in keys.items()
+    }
+    kind = str(data.get("model_type", ""))
+    if "feedforward" not in keys and (kind in _WIDE_KINDS or "n_embd" in data):
+        found["feedforward"] = 4 * found.get("hidden", 0)
+    _check_complete(path, data, {*found, *given})
+    if data.get("multi_query") is True and not data.get("new_decoder_architecture"):
+        found["kv_heads"] = 1  # of StarCoder and the first Falcon, whatever num_kv_heads says
     if found.get("latent_size"):
         # Some configurations give the rotary part alone as head_dim.
-        found["head_size"] = _whole(path, data, "qk_nope_head_dim") + _whole(
-            path, data, "qk_rope_head_dim"
-        )
+        rotary = _whole(path, data, "qk_rope_head_dim", least=1)
+        found["head_size"] = _whole(path, data, "qk_nope_head_dim", least=1) + rotary
     else:
         found = {name: value for name, value in found.items() if name not in _LATENT}
-    kind = str(data.get("model_type", ""))
-    activation = data.get("hidden_act", data.get("activation_function", ""))
-    found["gated"] = activation in _GATED or kind.startswith(_GATED_KINDS)
-    found["tied"] = bool(data.get("tie_word_embeddings", True))
-    found["source"] = "a config.json in Hugging Face's form"
-    return found
+    found |= expert_fields(path, data, found, given)
+    if "gated" not in given:
+        found["gated"] = _gated(path, data, kind)
+    tied = data.get("tie_word_embeddings", whole.get("tie_word_embeddings", True))
+    found |= {
+        "tied": bool(tied),
+        "name": path.stem if path.stem != "config" else path.absolute().parent.name or path.stem,
+        "doc": path.name,
+        "source": "a config.json in Hugging Face's form",
+    }
+    return Config(found, keys)
 
 
-def _check_layers(path: Path, data: Mapping[str, Any]) -> None:
-    """Refuses layers that are no attention over all tokens before."""
+def _check_kind(path: Path, data: Mapping[str, Any]) -> None:
+    """Refuses models that are no decoder with attention over all tokens before in each layer."""
+    encoder = next((key for key in _ENCODER_KEYS if data.get(key)), "")
+    if encoder or "bert" in str(data.get("model_type", "")):
+        reason = f"it has {encoder}" if encoder else f"model_type is {data['model_type']}"
+        raise InvalidValueError(
+            f"{path}: the model has an encoder ({reason}), which is not modelled; only decoders are"
+        )
     kinds = data.get("layer_types")
     named = [str(kind) for kind in kinds] if isinstance(kinds, list) else []
     other = next((kind for kind in named if any(one in kind for one in _RECURRENT)), "")
@@ -107,11 +148,40 @@ def _check_layers(path: Path, data: Mapping[str, Any]) -> None:
         )
 
 
-def _whole(path: Path, data: Mapping[str, Any], key: str) -> int:
-    value = data.get(key)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+def _check_complete(path: Path, data: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuses a configuration without a field that every model has."""
+    for field in _REQUIRED:
+        if field in known:
+            continue
+        names = _NAMES[field]
+        there = [str(key) for key, value in data.items() if value is not None]
+        near = difflib.get_close_matches(names[0], there, n=1, cutoff=0.85)
+        meant = f" (it has {near[0]!r})" if near else ""
         raise InvalidValueError(
-            f"{path}: {key} is {value!r:.80}; beside kv_lora_rank it must be a whole number of at "
-            "least 1"
+            f"{path}: the configuration lacks {' or '.join(names)}{meant}. It can be given beside "
+            f"the file: model: {{base: {path}, {field}: ...}}"
+        )
+
+
+def _gated(path: Path, data: Mapping[str, Any], kind: str) -> bool:
+    """Whether feed-forward blocks have a gate."""
+    activation = next((data[key] for key in _ACTIVATIONS if data.get(key) is not None), None)
+    if kind.startswith(_GATED_KINDS):
+        return True
+    if activation is None and kind not in _WIDE_KINDS:
+        raise InvalidValueError(
+            f"{path}: the configuration lacks {' or '.join(_ACTIVATIONS[:3])}, which tells whether "
+            f"feed-forward blocks have a gate ({', '.join(_GATED)} do). It can be given beside the "
+            f"file: model: {{base: {path}, gated: true}}"
+        )
+    return activation in _GATED
+
+
+def _whole(path: Path, data: Mapping[str, Any], key: str, least: int) -> int:
+    value = data.get(key)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        quoted = ", without quotes" if isinstance(value, str) and value.strip().isdigit() else ""
+        raise InvalidValueError(
+            f"{path}: {key} is {value!r:.80}; it must be a whole number of at least {least}{quoted}"
         )
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +88,11 @@ class Model(Entry):
                 f"model: active_experts is {self.active_experts}; it must be from 1 to experts, "
                 f"{self.experts}"
             )
+        if self.dense_layers > self.layers:
+            raise InvalidValueError(
+                f"model: dense_layers is {self.dense_layers}; it must be at most layers, "
+                f"{self.layers}"
+            )
         if self.experts and not self.expert_feedforward:
             object.__setattr__(self, "expert_feedforward", self.feedforward)
 
@@ -149,6 +155,28 @@ class Model(Entry):
         return layers + self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     @property
+    def active_parameters(self) -> int:
+        """Parameters that a token visits, embedding included: all of a dense model."""
+        unvisited = (self.experts - self.active_experts) * self.matrices * self.hidden
+        sparse = self.layers - self.dense_layers
+        return self.parameters - (sparse * unvisited * self.expert_feedforward)
+
+    @property
+    def cached_bytes(self) -> int:
+        """Keys and values of a token in all layers, with 16 bits, bytes."""
+        values = 2 * self.kv_heads * self.head_size
+        return 2 * self.layers * (self.latent_size + self.rotary_size or values)
+
+    @property
+    def summary(self) -> str:
+        """One line by which it can be checked that a configuration was read as it was meant."""
+        active = f", {self.active_parameters / 1e9:.4g}e9 of them active" if self.experts else ""
+        return (
+            f"{self.parameters / 1e9:.4g}e9 parameters{active}; {self.cached_bytes:,} bytes of "
+            "keys and values a token in 16 bits"
+        )
+
+    @property
     def flops_per_token(self) -> float:
         """Operations that training needs by token, forward and backward, nothing recomputed.
 
@@ -177,17 +205,34 @@ def load_model(spec: str | Path | Mapping[str, Any]) -> Model:
         UnknownNameError, InvalidValueError: naming what is not possible.
     """
     if _is_config(spec):
-        spec = read_config(Path(spec))
-    elif isinstance(spec, Mapping) and _is_config(spec.get("base")):
-        found = read_config(Path(spec["base"]))
+        return _from_config(Path(spec), {})
+    if isinstance(spec, Mapping) and _is_config(spec.get("base")):
         changes = {key: value for key, value in spec.items() if key != "base"}
-        spec = {**found, "name": f"{found['name']}, changed", **changes}
+        return _from_config(Path(spec["base"]), changes)
     try:
         return read_entry(Model, spec, _FILE, "model")
     except UnknownNameError as error:
         if isinstance(spec, str):
             error.args = (f"{error} The path of a config.json (ends in .json) names others.",)
         raise
+
+
+def _from_config(path: Path, changes: Mapping[str, Any]) -> Model:
+    """The model of a configuration file, some of its fields changed."""
+    config = read_config(path, changes.keys())
+    fields = {**config.fields, **changes}
+    if not set(changes) <= {"name", "sequence"}:
+        fields["name"] = changes.get("name", f"{config.fields['name']}, changed")
+    try:
+        return read_entry(Model, fields, _FILE, "model")
+    except InvalidValueError as error:
+        named = [
+            f"{field} from {key}"
+            for field, key in config.keys.items()
+            if field not in changes and field != key and re.search(rf"\b{field}\b", str(error))
+        ]
+        where = f" (read: {', '.join(named)})" if named else ""
+        raise InvalidValueError(f"{path}: {error}{where}") from None
 
 
 def _is_config(spec: Any) -> TypeGuard[str | Path]:

@@ -82,6 +82,7 @@ class LLMServing(LoadedEnvironment):
     read_parameters: ClassVar[frozenset[str]] = READ
     named_workloads: ClassVar = WORKLOADS
     loaded: Workload
+    _highest_rate = 0.0
     version: ClassVar = "1"
     compiles: ClassVar = True
     simulates_alone: ClassVar = True
@@ -133,6 +134,22 @@ class LLMServing(LoadedEnvironment):
             self.check_space(space)
             self.baseline = self._baseline_in(space)  # type: ignore[misc]
         super().__init__(workload=workload, space=space, **arguments)
+
+    @property
+    def workload_doc(self) -> str:
+        """What was read of the model."""
+        return self.loaded.model.summary
+
+    @property
+    def warnings(self) -> list[str]:
+        """Says so if a deployment sustains the highest rate that is tried."""
+        if not self._highest_rate:
+            return []
+        return [
+            f"a deployment sustains {self._highest_rate:.4g} requests/s, the highest rate that is "
+            "tried, 16 times the offered one; give a higher rate_per_s, and more requests, to tell "
+            "such deployments apart"
+        ]
 
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads model, fleet, requests and engine."""
@@ -229,6 +246,7 @@ class LLMServing(LoadedEnvironment):
     def _results(self, deployments: Sequence[Deployment], count: int) -> list[SimulationResult]:
         """Metrics by deployment, or why the simulator refuses it."""
         from archgym.envs.llm.deployment.evaluate import evaluate_deployments
+        from archgym.envs.llm.deployment.rate import SPAN
 
         try:
             columns = evaluate_deployments(deployments, self.loaded, count)
@@ -236,6 +254,11 @@ class LLMServing(LoadedEnvironment):
             if len(deployments) == 1:
                 return [NotCoveredError(str(error))]
             return [result for one in deployments for result in self._results([one], count)]
+        offered = self.loaded.traffic.first(count).drawn.rate_per_s
+        if self.loaded.attainment_goal > 0 and offered > 0:
+            highest = SPAN * offered
+            if (columns["sustainable_requests_per_s"] > highest * (1 - 1e-9)).any():
+                self._highest_rate = highest
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from archgym.envs.llm.serving.records import Deployment, Requests
 
-__all__ = ["Attained", "highest_rates"]
+__all__ = ["SPAN", "Attained", "highest_rates"]
 
 Attained = Callable[[Sequence[Deployment], Requests], NDArray[np.float64]]
 """Share of the requests within the limits by deployment, shape (n,), each in [0, 1]."""
 
 _STEPS: Final = 32
 """Steps of the grid of rates, a power of two for the bisection; a rate is 1.19 of the last one."""
-_SPAN: Final = 16.0
+SPAN: Final = 16.0
 """Rates reach from the offered one by this factor down, and up."""
 
 
@@ -40,8 +40,8 @@ def highest_rates(
         attained: simulates; see :data:`Attained`.
     """
     if goal <= 0:
-        return np.full(len(deployments), _SPAN)
-    factors = _SPAN ** np.linspace(-1.0, 1.0, _STEPS + 1)
+        return np.full(len(deployments), SPAN)
+    factors = SPAN ** np.linspace(-1.0, 1.0, _STEPS + 1)
     n = len(deployments)
     low, high = np.full(n, -1), np.full(n, _STEPS + 1)
     shares = np.full((n, _STEPS + 1), np.nan)

@@ -191,6 +191,13 @@ def load_workload(spec: WorkloadSpec) -> Workload:
             f"{engine.form} does not know; take vllm, tensorrt_llm or sglang"
         )
     figures = {key: _figure(key, spec[key]) for key in _FIGURES if key in spec}
+    goal = figures.get("attainment_goal", _FIGURES["attainment_goal"][0])
+    if goal > 0 and not traffic.users and not traffic.drawn.rate_per_s:
+        raise InvalidValueError(
+            f"workload: requests: all of {traffic.name} arrive at once, so there is no rate of "
+            "which a sustainable one could be found; give attainment_goal: 0, which looks for "
+            "none, or users, which makes the file a closed loop"
+        )
     label = label or f"{model.name} on {fleet.name}, {traffic.name}"
     return Workload(label, model, fleet, traffic, engine, **figures)
 

@@ -18,6 +18,8 @@ _WAITING_POWER_SHARE: Final = 0.3
 limit; an assumption."""
 
 _DAY_S: Final = 86400.0
+_ROUNDING: Final = 1e-12
+"""Share of an iteration below which a difference of times is rounding."""
 
 METRICS: Final = (
     Metric("iteration_s", "s", "minimize", "time of one iteration over the batch"),
@@ -66,6 +68,7 @@ def metric_columns(results: NDArray[Any], workload: Workload) -> dict[str, NDArr
     waiting = np.minimum(seconds, exposed + results["bubble_s"] + results["offload_s"])
     idle = chip.idle_w + _WAITING_POWER_SHARE * (chip.power_w - chip.idle_w)
     joules = gpus * ((seconds - waiting) * chip.power_w + waiting * idle)
+    bubble = results["bubble_s"] / seconds
     needed = workload.model.flops_per_token * tokens
     memory = {
         "peak_memory_gib": "peak_bytes",
@@ -83,7 +86,7 @@ def metric_columns(results: NDArray[Any], workload: Workload) -> dict[str, NDArr
         **{name: results[field] / GIB for name, field in memory.items()},
         "free_memory_gib": chip.memory_gib - results["peak_bytes"] / GIB,
         "peak_stage_count": results["peak_stage"],
-        "bubble_share": results["bubble_s"] / seconds,
+        "bubble_share": np.where(bubble > _ROUNDING, bubble, 0.0),
         "exposed_communication_share": exposed / seconds,
         "recompute_share": results["recompute_s"] / seconds,
         "energy_j_per_token": joules / tokens,

@@ -46,6 +46,15 @@ def columns(env: archgym.Environment, n: int) -> dict[str, Any]:
     return {name: outcomes.metrics[:, i] for i, name in enumerate(outcomes.metric_names)}
 
 
+def test_without_a_pipeline_there_is_no_bubble(env: LLMTraining) -> None:
+    plans = [{**PLAN, "micro_batch": size} for size in (1, 2, 4)]
+    plans = [env.design_space.canonical(plan) for plan in plans]
+    assert [metrics(env, plan)["bubble_share"] for plan in plans] == [0.0] * 3
+    larger = archgym.make("LLMTraining-v0", workload="llama3_70b_h100_256")
+    single = {**larger.baseline_design, **PLAN, "micro_batch": 1, "context_parallel": 1}
+    assert metrics(larger, larger.design_space.canonical(single))["bubble_share"] == 0.0
+
+
 def test_parts_add_up_to_wholes(env: LLMTraining) -> None:
     column = columns(env, 300)
     parts = ("parameter", "gradient", "optimizer", "activation", "working")

@@ -12,6 +12,7 @@ import pytest
 import archgym
 from archgym.errors import ArchgymError, DatasetError
 from archgym.experiment.results.explain import FILE, explain_run, kept_explanations
+from archgym.experiment.results.explanation_tables import summary
 from archgym.report import read_study, write_report
 from archgym.space import Categorical, DesignSpace, Integer, Rule, param
 from tests.cli.conftest import Called, call
@@ -90,6 +91,18 @@ def test_each_difference_has_its_known_worth(folder: Path) -> None:
     assert found.simpler is not None
     assert found.simpler.design == {**BEST, "colour": "red"}
     assert found.left == 0
+
+
+def test_a_maximized_goal_is_told_by_its_values(tmp_path: Path) -> None:
+    objective = {"maximize": "area_um2"}
+    env = archgym.make(NAME, record=tmp_path / "data", objective=objective)
+    for design in (env.baseline_design, {**env.baseline_design, "cores": 8}):
+        env.evaluate(design)
+    env.close()
+    (found,) = explain_run(tmp_path / "data", 0, environment=NAME)
+    told = summary(found)
+    assert told[0].endswith("area_um2 [um2] 80 (baseline 20)")
+    assert any("+100 % is half of its value" in line for line in told)
 
 
 def test_a_limit_that_binds_and_what_it_costs(folder: Path) -> None:

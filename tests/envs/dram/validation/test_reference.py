@@ -209,7 +209,7 @@ def test_a_parquet_table_reads_as_the_csv_file(tmp_path: Path, traces: Path) -> 
     assert other.rows == one.rows
     assert other.settings == one.settings
     packed.write_bytes(b"PAR1")
-    with pytest.raises(InvalidValueError, match=r"table\.parquet: cannot read the reference table"):
+    with pytest.raises(InvalidValueError, match=r"table\.parquet: cannot read the table"):
         read_reference(packed, METRICS, traces=traces)
 
 
@@ -217,7 +217,7 @@ def test_a_parquet_table_reads_as_the_csv_file(tmp_path: Path, traces: Path) -> 
     ("text", "message"),
     [
         ("", "has no rows"),
-        (HEADER + "\n", "has no rows"),
+        (HEADER + "\n", "has no rows below its header, "),
         (HEADER.replace("Scheduler,", "Schedular,") + "\n" + "a," * 22 + "a", "'Scheduler'; a tab"),
         (HEADER + "\n1,2,3\n", "line 2: 3 values for the 23 columns"),
         (HEADER + ",time_ns\n" + "a," * 23 + "a", "names column 'time_ns' twice"),

@@ -41,6 +41,17 @@ def with_values(env: LLMServing, **values: Any) -> dict[str, float]:
     return {name: value for name, value in found.metrics.items() if value is not None}
 
 
+def test_a_deployment_that_sustains_the_highest_rate_that_is_tried_is_told(
+    small: LLMServing,
+) -> None:
+    with_values(small)
+    assert small.warnings == []
+    calm = served(requests={"trace": "azure_conv", "rate_per_s": 0.1, "count": 20})
+    assert with_values(calm)["sustainable_requests_per_s"] == pytest.approx(1.6)
+    (text,) = calm.warnings
+    assert "sustains 1.6 requests/s, the highest rate that is tried" in text
+
+
 @pytest.mark.parametrize("workload", sorted(WORKLOADS))
 def test_the_baseline_of_every_workload_is_feasible(workload: str) -> None:
     spec = dict(WORKLOADS[workload][1])

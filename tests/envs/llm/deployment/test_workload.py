@@ -67,6 +67,16 @@ def test_a_bad_workload_is_named(changes: dict[str, Any], message: str) -> None:
         load_workload({**SPEC, **changes})
 
 
+def test_requests_that_all_come_at_once_have_no_sustainable_rate(tmp_path: Path) -> None:
+    path = tmp_path / "batch.csv"
+    path.write_text("arrival_s,prompt_tokens,output_tokens\n0,100,50\n0,100,50\n")
+    spec = {**SPEC, "requests": str(path)}
+    with pytest.raises(InvalidValueError, match=r"batch\.csv arrive at once.*attainment_goal: 0"):
+        load_workload(spec)
+    assert len(load_workload({**spec, "attainment_goal": 0}).requests()) == 2
+    assert load_workload({**spec, "requests": {"file": str(path), "users": 2}}).traffic.users == 2
+
+
 def test_a_missing_part_says_what_it_may_be() -> None:
     with pytest.raises(InvalidValueError, match="'fleet' is missing; it is a mapping from clus"):
         load_workload({"model": "llama3_8b", "requests": "azure_conv"})
