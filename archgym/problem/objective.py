@@ -13,12 +13,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.metrics import Metric, metric_named
 
 ObjectiveSpec = "Objective | str | Mapping[str, Any]"
+
+_SEVERAL: Final = ("goals", "metrics", "objectives", "pareto")
+"""Keys that other tools have for several goals."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,11 @@ class Objective:
             raise InvalidValueError(f"objective: {spec!r} is neither a text nor a mapping")
         allowed = ("minimize", "maximize", "product", "target", "limits", "weights")
         for key in spec:
+            if key in _SEVERAL:
+                raise InvalidValueError(
+                    f"objective: there is no key {key!r}: several goals, of which a search finds "
+                    "the Pareto front, are a list, as in {minimize: [METRIC, METRIC]}"
+                )
             if key not in allowed:
                 raise UnknownNameError("key", key, allowed, "objective")
         goals: list[Goal] = []

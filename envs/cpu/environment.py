@@ -27,6 +27,7 @@ from archgym.envs.cpu.space import (
     BASELINE,
     as_champsim,
     baseline_in,
+    baseline_values,
     check_parameters,
     hierarchy_of,
     prefetchers_of,
@@ -86,7 +87,8 @@ class CPUEnvironment(Environment):
         counting: ``plain``; ``champsim``, where hits of stores and write-backs are no use of a
             line except to SRRIP, and page tables are walked in every space; or ``cachegrind``,
             which has virtual addresses and counts a reference once in each level, for two levels
-            with least recently used replacement.
+            with least recently used replacement. A space without ``l2_kib`` or ``llc_inclusion``
+            then has no second level, and a last one that is not inclusive.
         **arguments: of :class:`archgym.Environment`; ``space="memory"`` adds prefetchers and
             translation buffers to the caches, ``space="core"`` the core and its cycles.
 
@@ -193,7 +195,8 @@ class CPUEnvironment(Environment):
         self, number: int, design: Mapping[str, Any], fidelity: float
     ) -> dict[str, float]:
         """The metrics of one program."""
-        config, prefetchers = hierarchy_of(design), prefetchers_of(design)
+        config = hierarchy_of(design, baseline_values(self.counting))
+        prefetchers = prefetchers_of(design)
         if self.counting == "cachegrind":
             return self._as_cachegrind(number, config, fidelity)
         if "rob_size" in design:
@@ -369,5 +372,5 @@ class CPUEnvironment(Environment):
 
     def _choose_space(self, space: str | DesignSpace) -> DesignSpace:
         chosen = super()._choose_space(space)
-        check_parameters(chosen.names)
+        check_parameters(chosen)
         return chosen

@@ -9,10 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from archgym.envs.cpu.branch.layout import PREDICTORS
 from archgym.envs.cpu.core_space import CORE_BASELINE, CORE_PARAMETERS, core_parameters
 from archgym.envs.cpu.hierarchy.config import (
     ALL_KINDS,
+    INCLUSIONS,
     LEVELS,
+    POLICIES,
+    PREFETCHERS,
     CacheLevel,
     HierarchyConfig,
     PrefetcherConfig,
@@ -26,6 +30,7 @@ __all__ = [
     "BASELINE",
     "as_champsim",
     "baseline_in",
+    "baseline_values",
     "check_parameters",
     "hierarchy_of",
     "prefetchers_of",
@@ -67,6 +72,13 @@ _DEGREES: Final = {"degree": (1, 2, 4, 8), "distance": (1, 2, 4, 8)}
 _DEFAULT_DEGREE: Final = {"degree": 2, "distance": 1}
 _TRIES: Final = 256
 """Designs of a user's space of which one shall be possible."""
+_KINDS: Final = {
+    "_replacement": POLICIES,
+    "_inclusion": INCLUSIONS,
+    "_prefetcher": PREFETCHERS,
+    "branch_predictor": PREDICTORS,
+}
+"""What the parameters whose names end so may be."""
 _BUFFERS: Final = ("itlb_entries", "dtlb_entries", "stlb_entries")
 
 
@@ -175,35 +187,49 @@ def _rules() -> list[Rule]:
 
 def baseline_in(space: DesignSpace, counting: str) -> dict[str, Any]:
     """The baseline, or, where a user's space does not have it, some design."""
-    values = BASELINE
-    if counting == "cachegrind":
-        values = {name: value for name, value in BASELINE.items() if name[:3] != "l2_"}
-        values |= {"l2_kib": 0, "llc_inclusion": "non_inclusive"}
-    wanted = {name: values[name] for name in space.names if name in values}
+    values = baseline_values(counting)
+    wanted = {
+        name: values[name]
+        for name in space.names
+        if name in values and (values["l2_kib"] or name == "l2_kib" or name[:3] != "l2_")
+    }
     with contextlib.suppress(UnknownNameError, DesignError):
         space.codes(wanted)
         return wanted
     drawn = [dict(design) for design in space.sample(_TRIES, np.random.default_rng(0))]
-    return next((design for design in drawn if _is_possible(design)), drawn[0])
+    return next((design for design in drawn if _is_possible(design, values)), drawn[0])
 
 
-def _is_possible(design: Mapping[str, Any]) -> bool:
+def baseline_values(counting: str) -> Mapping[str, Any]:
+    """Values of the parameters that a space does not have; those of the baseline where it does.
+
+    Args:
+        counting: of :class:`archgym.envs.cpu.environment.CPUEnvironment`; cachegrind has no second
+            level, and a last one that is not inclusive.
+    """
+    if counting == "cachegrind":
+        return {**BASELINE, "l2_kib": 0, "llc_inclusion": "non_inclusive"}
+    return BASELINE
+
+
+def _is_possible(design: Mapping[str, Any], baseline: Mapping[str, Any]) -> bool:
     """Whether the numbers of a design fit together, which a user's space may not assure."""
     try:
-        hierarchy_of(design)
+        hierarchy_of(design, baseline)
     except InvalidValueError:
         return False
     return True
 
 
-def check_parameters(names: Collection[str]) -> None:
+def check_parameters(space: DesignSpace) -> None:
     """Refuses the parameters of a user's space that the model would not read.
 
     Args:
-        names: of the parameters.
+        space: of the user.
 
     Raises:
-        UnknownNameError: for one that is no parameter of the model.
+        UnknownNameError: for one that is no parameter of the model, and for a policy or a
+            prefetcher that the model does not have.
         InvalidValueError: for one that acts only together with another one that is missing.
     """
     known = {*BASELINE, *CORE_PARAMETERS, *(f"{level}_line_bytes" for level in LEVELS)}
@@ -213,9 +239,13 @@ def check_parameters(names: Collection[str]) -> None:
     for level in ("l1d", "l2"):
         for one in _DEGREES:
             needs[f"{level}_prefetch_{one}"] = (f"{level}_prefetcher",)
+    names = space.names
     for name in names:
         if name not in known:
             raise UnknownNameError("parameter of the space", name, known)
+        for ending, kinds in _KINDS.items():
+            if name.endswith(ending):
+                _check_kinds(space[name], kinds)
         if missing := [other for other in needs.get(name, ()) if other not in names]:
             raise InvalidValueError(
                 f"space: the parameter {name!r} has no effect without {' and '.join(missing)}: "
@@ -223,23 +253,44 @@ def check_parameters(names: Collection[str]) -> None:
             )
 
 
-def hierarchy_of(design: Mapping[str, Any]) -> HierarchyConfig:
-    """The caches that a design describes; parameters that it lacks are those of the baseline.
+def _check_kinds(parameter: Parameter, known: Collection[str]) -> None:
+    for value in parameter.levels if isinstance(parameter, Categorical | Ordinal) else ():
+        if value not in known:
+            raise UnknownNameError("value", value, known, f"space: {parameter.name}")
+
+
+def hierarchy_of(
+    design: Mapping[str, Any], baseline: Mapping[str, Any] = BASELINE
+) -> HierarchyConfig:
+    """The caches that a design describes.
 
     A user's space may have ``l1i_line_bytes`` and likewise for other levels, each at least as long
     as that of the level above.
+
+    Args:
+        design: values of parameters.
+        baseline: values of those that the design lacks.
+
+    Raises:
+        InvalidValueError: if the numbers of a level do not fit together; the message names its
+            parameters.
     """
-    values = {**BASELINE, **design}
-    line = int(values["line_bytes"])
+    values = {**baseline, **design}
 
     def level(name: str, inclusion: str = "non_inclusive") -> CacheLevel:
-        return CacheLevel(
-            round(values[f"{name}_kib"] * KIB),
-            int(values[f"{name}_ways"]),
-            int(values.get(f"{name}_line_bytes", line)),
-            str(values[f"{name}_replacement"]),
-            inclusion,
-        )
+        line = f"{name}_line_bytes" if f"{name}_line_bytes" in values else "line_bytes"
+        size, ways = f"{name}_kib", f"{name}_ways"
+        try:
+            return CacheLevel(
+                round(values[size] * KIB),
+                int(values[ways]),
+                int(values[line]),
+                str(values[f"{name}_replacement"]),
+                inclusion,
+            )
+        except InvalidValueError as error:
+            given = ", ".join(f"{one}={values[one]}" for one in (size, ways, line))
+            raise InvalidValueError(f"{given}: {error}") from error
 
     return HierarchyConfig(
         level("l1i"),

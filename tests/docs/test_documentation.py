@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import archgym
+from archgym.registry import environment_class, environment_names
 from docs.licences import PAGE, constrained, direct, licence_of, normalised, rows
 
 ROOT = Path(__file__).parent.parent.parent
@@ -62,6 +63,14 @@ def test_pages_of_the_interface_show_every_public_name() -> None:
     for name in modules:
         module = importlib.import_module(name)  # Sphinx finds members by dir()
         assert {*getattr(module, "__all__", ())} <= {*dir(module)}, name
+
+
+def test_pages_of_the_interface_show_every_environment() -> None:
+    page = (ROOT / "docs/api/envs.md").read_text("utf-8")
+    shown = re.findall(r"automodule:: (archgym[\w.]*)", page)
+    modules = {environment_class(name).__module__ for name in environment_names()}
+    shipped = {name for name in modules if name.startswith("archgym.envs.")}
+    assert shipped - {"archgym.envs.conformance.environment"} <= {*shown}
 
 
 def test_every_dependency_has_a_licence() -> None:

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from archgym.envs.cpu.traces.champsim_format import RECORD
 from tests.cli.conftest import Called, call  # noqa: F401 - a fixture
 
 GUIDES = sorted((Path(__file__).parent.parent.parent / "docs" / "guides").glob("*.md"))
@@ -114,11 +116,33 @@ def test_guide_runs(
 
 
 @pytest.mark.full
-def test_the_exercise_prints_the_table_that_it_shows(tmp_path: Path) -> None:
+def test_the_exercise_prints_the_tables_that_it_shows(tmp_path: Path) -> None:
     exercise = next(guide for guide in GUIDES if guide.stem == "cpu_exercise")
-    blocks = {kind: text for _, kind, text in _blocks(exercise) if kind in ("python", "text")}
-    done = subprocess.run(
-        [sys.executable, "-c", blocks["python"]], capture_output=True, text=True, cwd=tmp_path
+    programs, tables = (
+        [text for _, kind, text in _blocks(exercise) if kind == wanted]
+        for wanted in ("python", "text")
     )
-    assert done.stdout == blocks["text"], done.stderr
+    for program, table in zip(programs, tables, strict=True):
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert done.stdout == table, done.stderr
     assert (tmp_path / "caches.png").stat().st_size > 10_000
+
+
+@pytest.mark.full
+def test_the_cold_misses_of_the_exercise_are_the_first_touches_of_lines(tmp_path: Path) -> None:
+    lines, passes = 1 << 16, 2  # 4 MiB: more than the last level of the baseline
+    records = np.zeros(lines * passes, RECORD)
+    records["ip"] = 0x400000
+    records["read"][:, 0] = 0x1000000 + 64 * (np.arange(lines * passes) % lines)
+    records.tofile(tmp_path / "passes.champsimtrace")
+    names: dict[str, Any] = {}
+    trace = str(tmp_path / "passes.champsimtrace")
+    exercise = next(guide for guide in GUIDES if guide.stem == "cpu_exercise")
+    program = next(text for _, kind, text in _blocks(exercise) if kind == "python")
+    start = program[: program.index("figure, ")].replace(
+        '{"recorded": "sqlite", "instructions": 500_000}', repr(trace)
+    )
+    exec(start, names)
+    assert names["measure"](16384, 64) == pytest.approx(1000 / passes)

@@ -230,3 +230,9 @@ def test_names_of_the_field(name: str, unit: str) -> None:
 def test_names_with_another_unit(name: str, unit: str, says: str) -> None:
     with pytest.raises(InvalidValueError, match=says):
         Metric(name, unit, "minimize")
+
+
+@pytest.mark.parametrize("key", ["pareto", "objectives", "goals"])
+def test_a_key_of_other_tools_for_several_goals_says_how_they_are_written(key: str) -> None:
+    with pytest.raises(InvalidValueError, match=rf"'{key}'.*minimize: \[METRIC, METRIC\]"):
+        Objective.parse({key: ["time_ns", "energy_pj"]})

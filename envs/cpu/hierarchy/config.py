@@ -84,12 +84,20 @@ class CacheLevel:
         if rest or sets < 1 or sets & (sets - 1):
             raise InvalidValueError(
                 f"cache: size_bytes={self.size_bytes!r} must be ways={self.ways} x "
-                f"line_bytes={self.line_bytes} x a power of two of sets"
+                f"line_bytes={self.line_bytes} x a power of two of sets; {self._nearest()}"
             )
         if self.replacement not in POLICIES:
             raise UnknownNameError("replacement policy", self.replacement, POLICIES)
         if self.inclusion not in INCLUSIONS:
             raise UnknownNameError("inclusion", self.inclusion, INCLUSIONS)
+
+    def _nearest(self) -> str:
+        """The possible sizes around one that is not possible."""
+        one_set = self.ways * self.line_bytes
+        if self.size_bytes < one_set:
+            return f"the least is {one_set} bytes"
+        below = one_set << (self.size_bytes // one_set).bit_length() - 1
+        return f"the nearest are {below} and {2 * below} bytes"
 
     @property
     def sets(self) -> int:

@@ -140,8 +140,13 @@ def _whole_chunk(file: IO[bytes], size: int) -> bytes:
 
 
 def _program(records: NDArray[np.void], name: str) -> Program:
-    if int(records["ip"].max()) > _ADDRESS or not int(records["ip"].max()):
-        raise TraceError(f"trace {name!r}: addresses of instructions are not possible")
+    if (beyond := records["ip"] > _ADDRESS).any():
+        number = int(beyond.argmax())
+        raise TraceError(
+            f"trace {name!r}: record {number} has the address of an instruction "
+            f"{int(records['ip'][number]):#x}, which must be at most {_ADDRESS:#x}: is the file a "
+            "ChampSim trace, 64 bytes an instruction?"
+        )
     static = np.zeros(len(records), RECORD)
     for column in ("ip", "branch", "destinations", "sources"):
         static[column] = records[column]

@@ -30,7 +30,7 @@ _OTHERS: Final = {
     "executed": "; it is a stream of instructions, for CPU-v0: archgym trace filter makes a "
     "workload of DRAM-v0 of it, and archgym trace info --cpu looks into it",
 }
-"""What a file is that has this field, but not those that were asked for."""
+"""What a file is that has this field, if it is none of those that were asked for."""
 
 
 def write_npz(trace: Trace, path: Path) -> Path:
@@ -102,7 +102,10 @@ def stored_fields(
         raise TraceError(f"{path}: cannot read the binary {what}: {error}") from error
     missing = [name for name in names if name not in fields]
     if missing:
-        remark = next((text for field, text in _OTHERS.items() if field in fields), "")
+        found_in = (
+            text for field, text in _OTHERS.items() if field in fields and field not in names
+        )
+        remark = next(found_in, "")
         raise TraceError(
             f"{path}: not an archgym {what}: the field {missing[0]!r} is missing{remark}"
         )

@@ -12,7 +12,7 @@ import archgym
 from archgym.envs.cpu.cost.sram import cache_cost, storage_bits
 from archgym.envs.cpu.hierarchy.config import CacheLevel
 from archgym.errors import InvalidValueError, UnknownNameError
-from archgym.space import DesignSpace, Ordinal
+from archgym.space import Categorical, DesignSpace, Ordinal
 
 SHORT = {"recorded": "sqlite", "instructions": 50_000}
 
@@ -90,6 +90,16 @@ def test_counting_as_cachegrind_covers_what_cachegrind_has() -> None:
     assert "cachegrind has no second level" in outcome.reason
 
 
+def test_counting_as_cachegrind_in_a_space_of_the_first_level_only() -> None:
+    space = DesignSpace([Ordinal("l1d_kib", (8, 16)), Ordinal("l1d_ways", (1, 8))])
+    small = archgym.make("CPU-v0", workload=SHORT, counting="cachegrind", space=space)
+    whole = archgym.make("CPU-v0", workload=SHORT, counting="cachegrind")
+    design = {"l1d_kib": 16, "l1d_ways": 8}
+    found = small.evaluate(design)
+    assert found.status == "ok", found.reason
+    assert found.metrics == whole.evaluate({**whole.baseline_design, **design}).metrics
+
+
 @pytest.mark.parametrize("name", ["zstd", "sqlite", "xz"])
 def test_the_shipped_table_is_of_what_the_simulator_gives(name: str) -> None:
     table = archgym.make("CPU-v0", simulator=f"tabular:cpu-caches-{name}")
@@ -135,6 +145,36 @@ def test_a_space_with_a_parameter_that_the_model_does_not_have(name: str) -> Non
 def test_a_parameter_that_acts_with_another_one_only(name: str, other: str) -> None:
     with pytest.raises(InvalidValueError, match=f"'{name}' has no effect without {other}"):
         archgym.make("CPU-v0", workload=SHORT, space=DesignSpace([Ordinal(name, (2, 4))]))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "near"),
+    [
+        ("l1d_replacement", "fifo", "Allowed: drrip, lru"),
+        ("l2_replacement", "srip", "Did you mean 'srrip'"),
+        ("llc_inclusion", "inclusiv", "Did you mean 'inclusive'"),
+        ("l1d_prefetcher", "nextline", "Did you mean 'next_line'"),
+    ],
+)
+def test_a_space_with_a_policy_that_the_model_does_not_have(
+    name: str, value: str, near: str
+) -> None:
+    space = DesignSpace([Categorical(name, (value,)), Ordinal("l1d_ways", (1, 2))])
+    with pytest.raises(UnknownNameError, match=f"space: {name}: unknown value '{value}'.*{near}"):
+        archgym.make("CPU-v0", workload=SHORT, space=space)
+
+
+@pytest.mark.parametrize(
+    ("kib", "nearest"), [(12, "nearest are 8192 and 16384 bytes"), (0, "least is 512 bytes")]
+)
+def test_a_size_that_does_not_fit_names_the_parameters_and_what_fits(
+    kib: int, nearest: str
+) -> None:
+    env = archgym.make("CPU-v0", workload=SHORT, space=DesignSpace([Ordinal("l1d_kib", (kib, 32))]))
+    outcome = env.evaluate({"l1d_kib": kib})
+    assert outcome.status == "illegal"
+    assert f"l1d_kib={kib}, l1d_ways=8, line_bytes=64: " in outcome.reason
+    assert nearest in outcome.reason
 
 
 class TestCosts:

@@ -109,6 +109,14 @@ class TestFormats:
         with pytest.raises(TraceError, match="cannot read the trace"):
             read_champsim(path, "damaged")
 
+    def test_another_file_under_the_name_says_which_record_cannot_be(self, tmp_path: Path) -> None:
+        records = np.zeros(3, RECORD)
+        records["ip"] = [0x1000, 0xFFFF_0000_0000_0000, 0x1000]
+        path = tmp_path / "noise.champsimtrace"
+        path.write_bytes(records.tobytes())
+        with pytest.raises(TraceError, match=r"record 1 .* 0xffff000000000000, which must be"):
+            read_champsim(path, "noise")
+
     def test_a_pipe_is_no_trace(self, tmp_path: Path) -> None:
         path = tmp_path / "pipe.champsimtrace"
         os.mkfifo(path)
@@ -136,6 +144,11 @@ class TestFormats:
             np.savez(path, **{**good, name: wrong})
             with pytest.raises(TraceError):
                 read_npz(path, "x")
+        np.savez(path, **{name: field for name, field in good.items() if name != "branch"})
+        with pytest.raises(
+            TraceError, match=r"not an archgym stream: the field 'branch' is missing$"
+        ):
+            read_npz(path, "x")
 
     def test_an_archive_with_objects_is_not_unpickled(self, tmp_path: Path) -> None:
         path = tmp_path / "x.npz"
