@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -110,6 +111,25 @@ def test_no_circle_of_imports_at_any_level() -> None:
         for circle in circles(graph):
             found += [lines[a, b] for a in circle for b in circle if (a, b) in lines]
     assert not found, "circles of imports:\n" + "\n".join(found)
+
+
+def test_the_table_of_packages_is_complete() -> None:
+    text = (ROOT / "docs/architecture.md").read_text("utf-8").split("## Packages")[1]
+    rows = dict(re.findall(r"^\| `archgym\.(\w+)` \| (.*) \|$", text.split("\n## ")[0], re.M))
+    packages = {path.name for path in folders_of(ROOT / "archgym")}
+    modules = {path.stem for path in (ROOT / "archgym").glob("[a-z]*.py")}
+    missing = (packages | modules) - rows.keys()
+    assert not missing, f"docs/architecture.md, 'Packages', has no row of {sorted(missing)}"
+    assert not rows.keys() - packages - modules, "docs/architecture.md has rows of what is gone"
+    for name in ("agents", "envs", "experiment"):
+        named = set(re.findall(r"`(\w+)/`", rows[name]))
+        there = {path.name for path in folders_of(ROOT / "archgym" / name)}
+        assert named == there, f"docs/architecture.md names other folders of archgym.{name}"
+
+
+def folders_of(package: Path) -> list[Path]:
+    """Packages within a package."""
+    return [path.parent for path in package.glob("*/__init__.py")]
 
 
 def test_no_folder_of_code_is_crowded() -> None:

@@ -67,6 +67,7 @@ class Measures:
         reasons: how often a trial met a reason, by (trial, reason).
         full_rows: rows of full simulations with a result, for the charts of the space.
         full_costs: weighted mean of their costs, shape (n,).
+        full_feasible: whether they keep all limits, shape (n,).
     """
 
     counts: NDArray[np.int64]
@@ -92,6 +93,7 @@ class Measures:
     reasons: Counter[tuple[int, str]]
     full_rows: NDArray[np.int64]
     full_costs: NDArray[np.float64]
+    full_feasible: NDArray[np.bool_]
 
     @property
     def simulations(self) -> NDArray[np.int64]:
@@ -184,6 +186,7 @@ def measure(
         reasons=rows.reasons,
         full_rows=rows.row[shown],
         full_costs=cost_of[shown],
+        full_feasible=rows.feasible[shown],
     )
 
 

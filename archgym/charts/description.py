@@ -12,9 +12,32 @@ from numpy.typing import NDArray
 
 Numbers = Sequence[float] | NDArray[Any]
 Kind = Literal["lines", "points", "boxes", "bars", "stack", "intervals", "parallel"]
+"""How a chart is drawn, and what its series hold for it:
+
+- ``lines``: ``x`` and ``y``; ``low`` and ``high`` if there is a band.
+- ``points``: ``x`` and ``y``.
+- ``boxes``: the five numbers of a box as ``y``, and ``points``.
+- ``bars``: one series with ``x`` and, as end of its interval, ``high`` of every category.
+- ``stack``: a series for each part with ``x`` of every category, named as in :data:`PART_COLOURS`.
+- ``intervals``: one value as ``x``, ``low`` and ``high``.
+- ``parallel``: one series with ``y``, the cost that colours the lines; the rest are ``dimensions``.
+"""
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000")
 """Of Okabe and Ito (2008), which people of every kind of colour vision tell apart."""
+PART_COLOURS = {
+    "feasible": "#009e73",
+    "infeasible": "#e69f00",
+    "failed": "#d55e00",
+    "timeout": "#cc79a7",
+    "stopped": "#f0e442",
+    "illegal": "#7f7f7f",
+    "duplicate": "#56b4e9",
+    "simulator": "#0072b2",
+    "agent": "#e69f00",
+    "framework": "#cc79a7",
+}
+"""Of the parts of a ``stack``, by the names of its series; others are grey."""
 DASHES = ("solid", "dash", "dot", "dashdot")
 """Line styles, one after the other when colours are used up."""
 

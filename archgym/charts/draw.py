@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.charts.description import COLOURS, Axis, Chart, Kind, Numbers, Series
+from archgym.charts.description import COLOURS, PART_COLOURS, Axis, Chart, Kind, Numbers, Series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 _STYLES = ("-", "--", ":", "-.")
 _MARKERS = "os^Dv<>P"
 _HORIZONTAL = ("bars", "stack", "intervals")
-_PARTS = {
-    "feasible": "#009e73",
-    "infeasible": "#e69f00",
-    "failed": "#d55e00",
-    "timeout": "#cc79a7",
-    "stopped": "#f0e442",
-    "illegal": "#7f7f7f",
-    "duplicate": "#56b4e9",
-    "simulator": "#0072b2",
-    "agent": "#e69f00",
-    "framework": "#cc79a7",
-}
 _MAX_IN_LEGEND = 24
 _SETTINGS: dict[Any, Any] = {
     "font.size": 9,
@@ -207,7 +195,7 @@ def _stack(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     left = np.zeros(len(chart.categories))
     for one in chart.series:
         x = _array(one.x)
-        colour = _PARTS.get(one.name, COLOURS[6])
+        colour = PART_COLOURS.get(one.name, COLOURS[6])
         drawing.handles[one.name] = axis.barh(
             range(len(x)), x, left=left, color=colour, height=0.65
         )

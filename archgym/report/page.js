@@ -5,10 +5,6 @@
   const root = document.documentElement;
   const hidden = new Set();
   const drawn = new Map(); // element of a plot -> its chart
-  const PARTS = {
-    feasible: "#009e73", infeasible: "#e69f00", failed: "#d55e00", timeout: "#cc79a7", stopped: "#f0e442", illegal: "#7f7f7f",
-    duplicate: "#56b4e9", simulator: "#0072b2", agent: "#e69f00", framework: "#cc79a7",
-  };
 
   const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
   const palette = () => data.colours[root.dataset.theme === "dark" ? "dark" : "light"];
@@ -198,7 +194,7 @@
     Object.assign(made, { barmode: "stack", showlegend: true, legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" } });
     made.margin = { ...made.margin, t: 56 };
     const traces = chart.series.map((one) => ({
-      type: "bar", orientation: "h", x: one.x, y: one.x.map((_, i) => i), name: plain(one.name), marker: { color: PARTS[one.name] || css("--faint") }, width: 0.65,
+      type: "bar", orientation: "h", x: one.x, y: one.x.map((_, i) => i), name: plain(one.name), marker: { color: data.parts[one.name] || css("--faint") }, width: 0.65,
       hovertemplate: "%{x:.1%}",
     }));
     return [traces, made];

@@ -11,7 +11,7 @@ from typing import Any
 
 import archgym
 from archgym.analysis.study import Problem, Study
-from archgym.charts.description import COLOURS, DASHES
+from archgym.charts.description import COLOURS, DASHES, PART_COLOURS
 from archgym.errors import ReportError
 from archgym.problem.goals import direction, goal_label
 from archgym.problem.spread import change_of, plus_minus
@@ -100,6 +100,7 @@ def _page(
     data = {
         "colours": {"light": COLOURS, "dark": _DARK},
         "dashes": DASHES,
+        "parts": PART_COLOURS,
         "looks": study.looks,
         "charts": charts,
     }

@@ -52,18 +52,25 @@ def importance_chart(problem: Problem) -> Iterator[Chart]:
 
 
 def parallel_coordinates(problem: Problem, designs: int) -> Iterator[Chart]:
-    """A line a design through its parameters and goals; half of them among the best tenth."""
+    """A line a design through its parameters and goals; half of them among the best tenth.
+
+    Designs beyond a limit are left out, unless fewer than two keep them.
+    """
     codes, costs = problem.picked_designs
     if len(codes) < 2:
         return
     found = problem.importance
-    ranked = np.argsort(costs, kind="stable")
+    feasible = problem.measures.full_feasible
+    kept = np.flatnonzero(feasible[problem.picked])
+    if len(kept) < 2:
+        kept, feasible = np.arange(len(codes)), np.ones_like(feasible)
+    ranked = kept[np.argsort(costs[kept], kind="stable")]
     top = ranked[: max(1, len(ranked) // 10)]
     half = designs // 2
     some = np.unique([*top[thinned(len(top), half)], *ranked[thinned(len(ranked), half)]])
     some = some[np.argsort(-costs[some], kind="stable")]  # the best are drawn last, on top
     names = found.names if found is not None else [p.name for p in problem.space.parameters]
-    shown = [name for name in names if np.ptp(codes[:, problem.space.index(name)])][:_DIMENSIONS]
+    shown = [name for name in names if np.ptp(codes[some, problem.space.index(name)])][:_DIMENSIONS]
     dimensions = [
         _dimension(problem.space[name], codes[some, problem.space.index(name)]) for name in shown
     ]
@@ -78,7 +85,8 @@ def parallel_coordinates(problem: Problem, designs: int) -> Iterator[Chart]:
         x=Axis("log ratio to the baseline"),
         series=[Series("cost", y=costs[some])],
         dimensions=dimensions,
-        note=f"{len(some)} of {len(problem.measures.full_rows):,} simulated designs: half of "
+        note=f"{len(some)} of {feasible.sum():,} simulated designs"
+        f"{'' if feasible.all() else ' that keep all limits'}: half of "
         "them from the best tenth, half from all. Strong lines are good designs. Drag along an "
         "axis to choose a range, drag its name to move it."
         + (" The parameters that matter most." if found is not None else ""),

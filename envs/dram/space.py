@@ -44,8 +44,8 @@ BASELINE = {
 }
 """The base point of the published comparisons: what DRAMSys's example configurations use."""
 
-FORGETS = {"refresh_policy": ["none"]}
-"""Values of the ``default`` space with which a memory loses its data: excluded."""
+EXCLUDED = {"refresh_policy": ["none"]}
+"""Values that only ``include`` offers: without refresh a memory loses its data."""
 
 MAX_POSTPONED = 8
 """Refreshes that may be postponed or pulled in on DDR3 and DDR4 (JESD79-3F 4.13, JESD79-4 4.26)."""
@@ -71,7 +71,7 @@ def design_space(name: str, memory: Memory, own_mappings: tuple[str, ...] = ()) 
     """
     if name == "archgym":
         return DesignSpace(_archgym())
-    return DesignSpace(_default(memory, own_mappings), rules=_RULES, excluded=FORGETS)
+    return DesignSpace(_default(memory, own_mappings), rules=_RULES, excluded=EXCLUDED)
 
 
 def _default(memory: Memory, own_mappings: tuple[str, ...]) -> list[Parameter]:

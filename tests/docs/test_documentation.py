@@ -117,13 +117,24 @@ def test_versions_agree() -> None:
     assert project["license"] == citation["license"] == "Apache-2.0"
 
 
-def test_the_guide_names_every_agent() -> None:
-    table = (ROOT / "docs/guides/agents.md").read_text("utf-8").split("## The agents that ship")[1]
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [("README.md", "## Agents"), ("docs/guides/agents.md", "## The agents that ship")],
+)
+def test_tables_name_every_agent(page: str, heading: str) -> None:
+    table = (ROOT / page).read_text("utf-8").split(heading)[1].split("\n## ")[0]
     named = {
         name for row in table.splitlines() if "|" in row for name in re.findall("`(.+?)`", row)
     }
-    agents = {path.stem for path in (ROOT / "docs/agents").glob("*.md")} - {"index"}
-    assert agents <= named, "name them in the table of docs/guides/agents.md"
+    missing = {path.stem for path in (ROOT / "docs/agents").glob("*.md")} - {"index"} - named
+    assert not missing, f"name them in the table of {page}, {heading!r}: {sorted(missing)}"
+
+
+def test_the_readme_names_every_environment() -> None:
+    table = (ROOT / "README.md").read_text("utf-8").split("## Environments")[1].split("\n## ")[0]
+    pages = {path.stem for path in (ROOT / "docs/environments").glob("*.md")}
+    missing = pages - {"index", "Conformance-v0"} - set(re.findall("`(.+?)`", table))
+    assert not missing, f"name them in the table of README.md, '## Environments': {missing}"
 
 
 @pytest.mark.parametrize("name", ["index.md", "guides/agents.md", "reference/security.md"])

@@ -72,6 +72,11 @@ def test_leaves_datasets_results_and_a_picture(tmp_path: Path) -> None:
         "log",
         "best_so_far.png",
     }
+    guide = (Path(__file__).parents[2] / "docs/guides/reports.md").read_text()
+    table = guide.split("## The files of a run")[1].split("\n## ")[0]
+    for where, text in (("RunFolder", RunFolder.__doc__ or ""), ("docs/guides/reports.md", table)):
+        missing = held - set(re.findall(r"[\w.]+", text))
+        assert not missing, f"list them in {where}: {missing}"
     assert (tmp_path / "run" / "best_so_far.png").stat().st_size > 10_000
     dataset = Dataset(tmp_path / "run" / "datasets" / "Conformance-v0")
     assert dataset.trials()["state"].to_pylist() == ["finished"] * 4

@@ -17,6 +17,7 @@ from archgym.errors import ArchgymError, UnknownNameError
 from archgym.report import Study, read_study
 from archgym.report.problem_tables import results_table
 from archgym.report.search_charts import lottery
+from archgym.report.space_charts import parallel_coordinates
 from archgym.report.study_tables import comparison_table, failures_table, overview_table
 from tests.report.studies import run
 
@@ -187,6 +188,18 @@ def test_runs_without_a_common_problem_are_said_to_have_none(tmp_path: Path) -> 
     table = comparison_table(study)
     assert table.rows == []
     assert table.note.startswith("No agent of the one run has searched a problem of the other")
+
+
+def test_designs_beyond_a_limit_are_not_drawn_as_good_ones(tmp_path: Path) -> None:
+    objective = {"minimize": "access_ns", "limits": ["energy_pj <= 6"]}
+    (problem,) = read_study(
+        [run(tmp_path, environments=[{"id": "Conformance-v0", "objective": objective}])]
+    ).problems
+    costs, feasible = problem.measures.full_costs, problem.measures.full_feasible
+    assert costs[~feasible].min() < costs[feasible].min()
+    (chart,) = parallel_coordinates(problem, 1000)
+    assert sorted(chart.series[0].y) == sorted(costs[feasible])
+    assert f"of {feasible.sum()} simulated designs that keep all limits" in chart.note
 
 
 def test_amounts_do_not_tell_reasons_apart(tmp_path: Path) -> None:

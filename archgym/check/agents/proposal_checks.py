@@ -79,7 +79,11 @@ def check_ask(subject: Subject) -> str:
         rounds = -(-40 // n)
         for _ in range(rounds):
             designs = asked_of(agent, n)
-            expect(len(designs) == n, f"{n} were asked for, {len(designs)} came")
+            expect(
+                len(designs) == n,
+                f"{n} were asked for, {len(designs)} came: Unseen.take gives as many as are asked "
+                "for, while the space has new ones",
+            )
             agent.tell(designs, env.evaluate_batch(designs))
             keys.update(designs.keys())
         expect(len(keys) == n * rounds, f"of {n * rounds} designs only {len(keys)} differ")

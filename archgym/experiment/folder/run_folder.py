@@ -34,7 +34,9 @@ class RunFolder:
 
         experiment.yaml     the experiment, as it was run
         trials.json         the list of its trials
-        checksums.json      checksums of these two, and at its end of the results
+        initial_designs.json
+                            the designs that the searches of each setting begin with
+        checksums.json      checksums of these three, and at its end of the results
         datasets/NAME/      the evaluations
         errors/TRIAL.txt    why a trial failed
         results.json        the result of every trial

@@ -24,7 +24,7 @@ Design = dict[str, Any]
 MAX_TRIALS = 10_000_000
 """Trials of an experiment above which it is refused: a list of more fills the memory."""
 _LARGEST = (1 << 63) - 1  # in a column of a dataset
-_MOST_HOURS = 1e9
+_MAX_HOURS = 1e9
 Natural = Annotated[int, Field(ge=0, le=_LARGEST, strict=True)]
 Positive = Annotated[int, Field(ge=1, le=_LARGEST, strict=True)]
 
@@ -195,7 +195,7 @@ class BudgetEntry(_Model):
     hours: float | None = Field(
         default=None,
         gt=0,
-        le=_MOST_HOURS,
+        le=_MAX_HOURS,
         allow_inf_nan=False,
         description="hours that the simulations of a trial take together; what is in flight then "
         "still ends",
@@ -295,8 +295,8 @@ class Experiment(_Model):
             raise ValueError("give designs, hours or both")
         if designs is not None and not (type(designs) is int and 1 <= designs <= _LARGEST):
             raise ValueError(f"designs is an integer of at least 1 and at most {_LARGEST}")
-        if hours is not None and not (type(hours) in (int, float) and 0 < hours <= _MOST_HOURS):
-            raise ValueError(f"hours is a number above 0 and at most {_MOST_HOURS:g}")
+        if hours is not None and not (type(hours) in (int, float) and 0 < hours <= _MAX_HOURS):
+            raise ValueError(f"hours is a number above 0 and at most {_MAX_HOURS:g}")
         return value
 
     @field_validator("log", mode="before")
