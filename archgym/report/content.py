@@ -16,7 +16,11 @@ from archgym.report.explanation_tables import explanation_tables
 from archgym.report.held_out_table import held_out_table
 from archgym.report.history_table import history_table
 from archgym.report.problem_tables import front_table, pairs_table, results_table, settings_table
-from archgym.report.space_charts import importance_chart, parallel_coordinates
+from archgym.report.space_charts import (
+    good_values_chart,
+    importance_chart,
+    parallel_coordinates,
+)
 from archgym.report.study_tables import (
     comparison_table,
     failures_table,
@@ -106,7 +110,11 @@ def problem_sections(study: Study, problem: Problem, points: int, designs: int) 
         Section("pareto", "Pareto", fronts, front_tables, front),
         Section("results", "Results and significance", (), results),
         Section("lottery", "Spread", spread, settings),
-        Section("parameters", "Parameters", [*importance_chart(problem), *parallel]),
+        Section(
+            "parameters",
+            "Parameters",
+            [*importance_chart(problem), *good_values_chart(problem), *parallel],
+        ),
         proposals,
         Section("designs", "Best designs", designs=best_designs(problem)),
         Section("explained", "Why the best", (), list(explanation_tables(study, problem))),

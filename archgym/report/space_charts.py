@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.analysis.good_values import good_values
 from archgym.analysis.importance import REPEATS, TREES
 from archgym.analysis.measures import thinned
 from archgym.analysis.study import Problem
@@ -18,6 +19,8 @@ from archgym.space import Parameter
 
 _SHOWN_PARAMETERS = 15
 _DIMENSIONS = 9
+_VALUED_PARAMETERS, _SHOWN_VALUES = 5, 3
+_MIN_VALUED_DESIGNS = 20
 _MAX_LEVELS = 24
 _LOG_FROM = 5.0
 
@@ -48,6 +51,36 @@ def importance_chart(problem: Problem) -> Iterator[Chart]:
         f"{trust}"
         + (f" Parameters that matter less are left out: {more}." if more else "")
         + " Agents choose the designs: what they never tried cannot show.",
+    )
+
+
+def good_values_chart(problem: Problem) -> Iterator[Chart]:
+    """Bars of how often values of the parameters that matter most occur among good designs."""
+    importance = problem.importance
+    if importance is None:
+        return
+    codes, costs = problem.picked_designs
+    kept = problem.measures.full_feasible[problem.picked]
+    if kept.sum() < _MIN_VALUED_DESIGNS:
+        return
+    found = good_values(problem.space.parameters, codes[kept], costs[kept])
+    shown = []
+    for name in importance.names[:_VALUED_PARAMETERS]:
+        values = [value for value in found if value.parameter == name and value.among_best > 0]
+        shown += sorted(values, key=lambda value: -value.among_best)[:_SHOWN_VALUES]
+    if not shown:
+        return
+    shares = np.array([value.among_best for value in shown])
+    yield Chart(
+        key="values",
+        kind="bars",
+        title="Values in the best designs",
+        x=Axis("share of the best tenth of the designs", percent=True, low=0.0),
+        series=[Series("share", x=shares, high=shares)],
+        categories=[f"{v.parameter} = {v.value} (of all: {v.among_all:.0%})" for v in shown],
+        note="The values that are most frequent among the best tenth of the feasible designs, "
+        "and in brackets their share of all. One that is much more frequent among the best is a "
+        "good value, or one that agents preferred once they had found good designs.",
     )
 
 

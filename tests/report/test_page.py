@@ -116,6 +116,7 @@ def test_every_kind_of_chart_is_there(page: Page) -> None:
         "front_1_2",
         "lottery",
         "importance",
+        "values",
         "parallel",
         "feasibility",
         "time_split",

@@ -11,13 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from archgym.analysis.curves import budgets_to_reach, curves
+from archgym.analysis.good_values import good_values
 from archgym.analysis.trials import TrialSummary, read_trials
 from archgym.data import Dataset
 from archgym.errors import ArchgymError, UnknownNameError
 from archgym.report import Study, read_study
 from archgym.report.problem_tables import results_table
 from archgym.report.search_charts import lottery
-from archgym.report.space_charts import parallel_coordinates
+from archgym.report.space_charts import good_values_chart, parallel_coordinates
 from archgym.report.study_tables import comparison_table, failures_table, overview_table
 from tests.report.studies import run
 
@@ -200,6 +201,23 @@ def test_designs_beyond_a_limit_are_not_drawn_as_good_ones(tmp_path: Path) -> No
     (chart,) = parallel_coordinates(problem, 1000)
     assert sorted(chart.series[0].y) == sorted(costs[feasible])
     assert f"of {feasible.sum()} simulated designs that keep all limits" in chart.note
+
+
+def test_values_of_good_designs_are_those_of_feasible_ones(tmp_path: Path) -> None:
+    objective = {"minimize": "access_ns", "limits": ["energy_pj <= 6"]}
+    (problem,) = read_study(
+        [run(tmp_path, environments=[{"id": "Conformance-v0", "objective": objective}])]
+    ).problems
+    kept = problem.measures.full_feasible[problem.picked]
+    codes, costs = problem.picked_designs
+    (chart,) = good_values_chart(problem)
+    shares = {
+        f"{value.parameter} = {value.value} (of all: {value.among_all:.0%})": value.among_best
+        for value in good_values(problem.space.parameters, codes[kept], costs[kept])
+    }
+    assert [shares[name] for name in chart.categories] == list(chart.series[0].x)
+    assert 0 < len(chart.categories) <= 15
+    assert min(chart.series[0].x) > 0
 
 
 def test_amounts_do_not_tell_reasons_apart(tmp_path: Path) -> None:
