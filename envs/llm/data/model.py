@@ -155,11 +155,18 @@ class Model(Entry):
         return layers + self.vocabulary * self.hidden * (1 if self.tied else 2)
 
     @property
+    def expert_parameters(self) -> int:
+        """Parameters of the experts among which tokens choose; 0 for a dense model."""
+        sparse = self.layers - self.dense_layers
+        return sparse * self.experts * self.matrices * self.hidden * self.expert_feedforward
+
+    @property
     def active_parameters(self) -> int:
         """Parameters that a token visits, embedding included: all of a dense model."""
-        unvisited = (self.experts - self.active_experts) * self.matrices * self.hidden
-        sparse = self.layers - self.dense_layers
-        return self.parameters - (sparse * unvisited * self.expert_feedforward)
+        if not self.experts:
+            return self.parameters
+        unvisited = self.experts - self.active_experts
+        return self.parameters - self.expert_parameters * unvisited // self.experts
 
     @property
     def cached_bytes(self) -> int:

@@ -18,9 +18,9 @@ _SHARE_OF_MEMORY = 0.75
 def baseline_plan(workload: Workload, space: DesignSpace) -> dict[str, Any]:
     """Tensor parallelism up to a node, then as few stages as fit, 1F1B, full recompute.
 
-    Parameters, gradients and optimizer are held against three quarters of the memory. The
-    micro-batch is one sequence, and all GPUs are used. Where nothing fits, the baseline has the
-    most stages.
+    Experts are spread over as many of the GPUs that hold equal layers as divide them. Parameters,
+    gradients and optimizer are held against three quarters of the memory. The micro-batch is one
+    sequence, and all GPUs are used. Where nothing fits, the baseline has the most stages.
     """
     model, cluster = workload.model, workload.cluster
     room = cluster.device.memory_gib * (1 << 30) * _SHARE_OF_MEMORY
@@ -31,7 +31,9 @@ def baseline_plan(workload: Workload, space: DesignSpace) -> dict[str, Any]:
             if tensor > cluster.node_gpus or space.illegal_reason(space.codes(plan)):
                 continue
             chosen = plan
-            if model.parameters * _BYTES_BY_PARAMETER / (tensor * stages) <= room:
+            spread = model.expert_parameters / plan.get("expert_parallel", 1)
+            held = model.parameters - model.expert_parameters + spread
+            if held * _BYTES_BY_PARAMETER / (tensor * stages) <= room:
                 return chosen
     return chosen
 
@@ -47,7 +49,8 @@ def _plan(workload: Workload, space: DesignSpace, tensor: int, stages: int) -> d
         "schedule": "1f1b",
         "recompute": "full",
         "recompute_layers_share": 1.0,
-        "sequence_parallel": False,
+        # Experts beside tensor parallelism need it in Megatron.
+        "sequence_parallel": bool(workload.model.experts) and tensor > 1,
         "scatter_gather": True,
         "tensor_overlap": "none",
         "data_overlap": False,

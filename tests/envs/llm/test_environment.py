@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import archgym
+from archgym.envs.llm.data.model import load_model
 from archgym.envs.llm.environment import LLMTraining
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space import DesignSpace, Integer, Ordinal
@@ -203,3 +204,24 @@ def test_an_unknown_model_may_be_one_of_the_users() -> None:
     spec = {"model": "llama4", "cluster": "dgx_a100", "gpus": 8, "batch": 64}
     with pytest.raises(UnknownNameError, match=r"config\.json"):
         archgym.make("LLMTraining-v0", workload=spec)
+
+
+@pytest.mark.parametrize(
+    ("workload", "least"), [("mixtral_8x7b_h100_64", 0.3), ("deepseek_v3_like_h200_512", 0.14)]
+)
+def test_the_baseline_of_a_mixture_of_experts_spreads_them(workload: str, least: float) -> None:
+    env = archgym.make("LLMTraining-v0", workload=workload)
+    outcome = env.evaluate(env.baseline_design)
+    assert outcome.feasible
+    assert outcome.metrics["mfu_share"] >= least
+    assert env.baseline_design["pipeline_parallel"] == 1
+    # Megatron has experts beside tensor parallelism with sequence parallelism only.
+    assert env.baseline_design["sequence_parallel"]
+
+
+def test_parameters_of_experts_by_hand() -> None:
+    model = load_model("mixtral_8x7b")
+    assert model.expert_parameters == 32 * 8 * 3 * 4096 * 14336
+    # 12.9e9 are active: Jiang et al., Mixtral of Experts (2024)
+    assert model.active_parameters / 1e9 == pytest.approx(12.9, abs=0.05)
+    assert load_model("llama3_8b").expert_parameters == 0
