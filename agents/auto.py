@@ -163,11 +163,13 @@ class Auto(SequentialSampler):
         believed, and only of what is no better than what it knows (:class:`Uninfluenced`). So a
         misleading history costs turns, but does not lead it astray, and is learned from.
         """
+        designs = self._members[0].recall(history)
+        if not self._recalls:
+            return designs
         kind = type(self._members[0])
         seed = int(self.rng.integers(2**31))
         fresh = kind(self.space, self.directions, seed, **self._settings)
         self._fresh = Uninfluenced(fresh, fresh.hyperparameters.n_initial)
-        designs = self._members[0].recall(history)
         self._asked.update(dict.fromkeys(designs.keys(), 0))
         return designs
 
@@ -209,6 +211,12 @@ class Auto(SequentialSampler):
         self._unseen.add(design)
         self._asked.update(dict.fromkeys(design.keys(), member))
         return design
+
+    @property
+    def _recalls(self) -> bool:
+        """Whether the model has anything to learn from history."""
+        model = self._members[0]
+        return not isinstance(model, GaussianProcessSearch) or model.recalls
 
     @property
     def _trusts(self) -> bool:

@@ -133,6 +133,17 @@ class GaussianProcess:
         likelihood = -0.5 * len(y) * np.log(scale) - np.log(np.diag(self._factor)).sum()
         return float(likelihood)
 
+    def left_out(self, y: Floats) -> Floats:
+        """Mean at each of the data as the others predict it, shape (n,).
+
+        Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), equation 5.12.
+
+        Args:
+            y: the targets that it was fitted to.
+        """
+        inverse, _ = self._linalg.lapack.dpotri(self._factor, lower=1)
+        return np.asarray(y - self._weights / np.diag(inverse))
+
     def anticipate(self, x: Floats) -> None:
         """Counts designs in flight as observed with the predicted value and with noise.
 

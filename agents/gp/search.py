@@ -187,6 +187,11 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         return initial if self._offers is None else initial[: len(initial) - self._offers.later]
 
     @property
+    def recalls(self) -> bool:
+        """Whether there is anything to learn of earlier searches."""
+        return self._models.experience is not None
+
+    @property
     def trusts(self) -> bool:
         """Whether earlier searches are believed."""
         return self._follows and self.promising

@@ -168,6 +168,25 @@ def test_misleading_history_does_not_hide_the_best_design(spoil: str) -> None:
 
 
 @pytest.mark.parametrize("agent", ["auto", "gp"])
+def test_a_source_that_contradicts_itself_is_left_out(agent: str) -> None:
+    """Of designs with the metrics of others nothing follows; few designs are not judged."""
+    before, env = Bowl(), Bowl()
+    right = source(searched(before, 60), before, env)
+    order = np.random.default_rng(1).permutation(len(right.outcomes))
+    wrong = HistorySource("exchanged", spoilt(right.outcomes, order).outcomes)
+
+    def suggested(*sources: HistorySource) -> list[int]:
+        return make_agent(agent, env.design_space, seed=1).recall(History(sources)).keys()
+
+    assert suggested(wrong) == []
+    assert suggested(right) == suggested(right, wrong) != []
+    few = source(searched(before, 15), before, env)
+    order = np.random.default_rng(1).permutation(len(few.outcomes))
+    assert suggested(HistorySource("few", spoilt(few.outcomes, order).outcomes)) != []
+    assert proposed_first(agent, History((wrong,)), 20)[0] != {**wrong.outcomes.designs[0]}
+
+
+@pytest.mark.parametrize("agent", ["auto", "gp"])
 def test_one_poor_design_is_enough_to_go_on_without_history(agent: str) -> None:
     """Of what an opposed source suggests, only the first design is evaluated."""
     before = Bowl()
