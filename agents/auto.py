@@ -74,13 +74,14 @@ class Auto(SequentialSampler):
     success, another one among the best 5 % as a fifth of one. After 40 of their turns a success
     has a third of its weight. No decision depends on time.
 
-    With history, the model learns from it, and a second model joins that searches from nothing. It
-    has turns once history has led to nothing better for more than five designs, or for up to 25
-    where history ranks the designs that are found as they are: up to four fifths of those of the
-    model, and all of them where the designs that history suggests are poor. While the data agree
-    with history, the second model is not told which designs history led to. Later it is told of
-    those that are no better than its own best. So a misleading history costs designs, but the
-    second model searches almost as it would alone.
+    With history, the model learns from it, and a second model joins that searches from nothing.
+    Sources whose designs say nothing of one another are left out. The second model has turns once
+    history has led to nothing better for more than five designs, or for up to 25 where history
+    ranks the designs that are found as they are: up to four fifths of those of the model, and all
+    of them where the designs that history suggests are poor. While the data agree with history, the
+    second model is not told which designs history led to. Later it is told of those that are no
+    better than its own best. So a misleading history costs designs, but the second model searches
+    almost as it would alone.
 
     The same seed gives the same search on the same machine with the same versions.
 
@@ -105,7 +106,7 @@ class Auto(SequentialSampler):
     Limits:
         Where each component of the cost depends on four parameters, about four runs in ten are not
             within 1 % of the optimum after 300 designs.
-        A history that is wrong throughout can make it slightly worse than a search from nothing.
+        A history that is consistent but wrong can make it slightly worse than one from nothing.
         A proposal takes 7 to 65 ms over 300 designs, and 150 ms with 165 parameters. For simulators
             that take microseconds choose the effort fast, or local.
 

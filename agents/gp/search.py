@@ -79,11 +79,12 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     long, as long as one there promises to be better, so that what is found is refined too: one
     parameter is changed, or one is raised and another lowered, which is the way along a limit.
 
-    Given history, it starts with the best design of each source and what crosses these, in the
-    order of what all sources together expect, one by one as long as they are no poor ones
-    (:mod:`archgym.agents.gp.offers`). Its processes learn what these expectations leave,
-    as far as that makes the data likelier (:mod:`archgym.agents.gp.trended`); if the designs were
-    poor ones they learn as from nothing.
+    Given history, it leaves out sources whose designs say nothing of one another
+    (:mod:`archgym.agents.gp.experience`). It starts with the best design of each other one and what
+    crosses these, in the order of what all together expect, one by one as long as they are no poor
+    ones (:mod:`archgym.agents.gp.offers`). Its processes learn what these expectations leave, as
+    far as that makes the data likelier (:mod:`archgym.agents.gp.trended`); if the designs were poor
+    ones they learn as from nothing.
 
     With several goals each has its own processes, and the search takes what adds most to the
     volume that the front dominates (:func:`archgym.agents.gp.acquisition.front_gain`). Designs in
