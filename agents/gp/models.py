@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,8 +89,8 @@ class Models:
         self.experience: Experience | None = None
 
     def recall(self, history: History) -> None:
-        """Learns from earlier searches."""
-        experience = Experience(self._space, history, self._rng)
+        """Learns from earlier searches; without any that helps all stays as it is."""
+        experience = Experience(self._space, history, copy.deepcopy(self._rng))
         if len(experience):
             self.experience = experience
             rng = self._rng if self._n_models > 1 else None
