@@ -15,7 +15,7 @@ from tests.experiment.experiments import small
 COMMAND = (sys.executable, "-P", "-c", "from archgym.cli import main; main()")
 """The ``archgym`` command, as its script starts it: without the working folder as a place of
 modules."""
-LIMIT_S = 120
+LIMIT_S = 600
 
 
 class Ended(NamedTuple):

@@ -134,8 +134,9 @@ class WorkerPool(ABC):
             for worker in on:
                 if worker.on and worker.deadline <= time.monotonic():
                     arrivals += self._expire(worker)
-            self._assign()
             if arrivals:
+                # What waits, as a dead worker's design does, is assigned when these are recorded:
+                # so of each worker only the latest result can be lost by a kill.
                 return arrivals
             if self._fatal is not None:
                 fatal, self._fatal = self._fatal, None

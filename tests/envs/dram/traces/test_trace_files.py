@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from pathlib import Path
 from typing import Any
 
@@ -337,11 +336,11 @@ def test_clock_conversion_is_exact(cycle: int, clock_khz: int) -> None:
     assert int(ps_to_cycles(np.array([time_ps]), clock_mhz)[0]) == time_ps * clock_khz // 10**9
 
 
-def test_a_large_file_reads_in_seconds(tmp_path: Path) -> None:
-    path = write_trace(generate("random", requests=200_000), tmp_path / "a.stl")
-    start = time.perf_counter()
-    assert len(read_trace(path)) == 200_000
-    assert time.perf_counter() - start < 5
+def test_a_large_file_is_read_whole(tmp_path: Path) -> None:
+    written = generate("random", requests=200_000)
+    read = read_trace(write_trace(written, tmp_path / "a.stl"))
+    assert np.array_equal(read.address, written.address)
+    assert np.array_equal(read.is_write, written.is_write)
 
 
 def test_formats_are_listed() -> None:
