@@ -72,7 +72,7 @@ class Contestant:
         """Whether it takes part in a problem."""
         if problem.several_goals:
             return self.several_goals and not self.with_limits
-        return not self.with_limits or problem.family in ("table", "dram")
+        return not self.with_limits or problem.limited
 
 
 def contestants() -> list[str]:

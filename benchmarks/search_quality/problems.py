@@ -40,6 +40,8 @@ from benchmarks.search_quality.facts import (
     weighted_facts,
 )
 from benchmarks.search_quality.landscapes import environment_of, large_landscape, nk_landscape
+from benchmarks.search_quality.plateaus import environment_of as environment_of_plateau
+from benchmarks.search_quality.plateaus import plateau
 
 __all__ = ["JUDGES", "Problem", "missing", "problem", "read_facts", "suite"]
 
@@ -82,6 +84,11 @@ class Problem:
     def several_goals(self) -> bool:
         """Whether the value of a run is minus a hypervolume."""
         return self.family.startswith("pareto")
+
+    @property
+    def limited(self) -> bool:
+        """Whether designs have to keep limits."""
+        return self.family in ("table", "dram") or self.name.startswith("plateau-limited")
 
     @staticmethod
     def volume(facts: Facts) -> Volume:
@@ -170,6 +177,27 @@ def _large(name: str, rest: str) -> Problem:
     return Problem(name, "large", _digest(name), facts, lambda _: environment()())
 
 
+def _plateau(name: str, rest: str) -> Problem:
+    form, seed = rest.split("-")
+    if form not in ("limited", "penalised"):
+        raise KeyError(rest)
+
+    def environment() -> archgym.Environment:
+        made = plateau(int(seed))
+        label = f"Plateau{form.capitalize()}{seed}"
+        return environment_of_plateau(label, made, penalised=form == "penalised")()
+
+    def facts() -> Facts:
+        made = plateau(int(seed))
+        costs, areas = made.enumerate()
+        kept = areas <= made.limit
+        if form == "penalised":
+            costs, kept = made.penalised(costs, areas), np.ones(len(costs), dtype=bool)
+        return weighted_facts(costs, np.ones(len(costs)), kept)
+
+    return Problem(name, "plateau", _digest(name), facts, lambda _: environment())
+
+
 def _pareto_nk(name: str, rest: str) -> Problem:
     seed = int(rest)
 
@@ -234,6 +262,7 @@ def _dram(name: str, workload: str) -> Problem:
 
 _FAMILIES: dict[str, Callable[[str, str], Problem]] = {
     "nk": _nk,
+    "plateau": _plateau,
     "large": _large,
     "pareto-nk": _pareto_nk,
     "table": _table,

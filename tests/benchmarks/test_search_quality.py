@@ -21,6 +21,7 @@ from benchmarks.search_quality.landscapes import (
     nk_landscape,
 )
 from benchmarks.search_quality.plan import FULL, Size, Task, tasks
+from benchmarks.search_quality.plateaus import plateau
 from benchmarks.search_quality.problems import problem, suite
 from benchmarks.search_quality.runner import (
     RUNS,
@@ -115,6 +116,50 @@ def test_environment_is_least_at_one() -> None:
 
 
 # -- facts -----------------------------------------------------------------------------------------
+
+
+def test_a_plateau_is_enumerated_as_its_designs_cost() -> None:
+    made = plateau(7)
+    costs, areas = made.enumerate()
+    rows = np.random.default_rng(0).integers(len(costs), size=200)
+    sizes = [parameter.size for parameter in made.space.parameters]
+    designs = Designs(made.space, np.stack(np.unravel_index(rows, sizes), axis=1))
+    assert made.costs(designs)[0] == pytest.approx(costs[rows])
+    assert made.costs(designs)[1] == pytest.approx(areas[rows])
+
+
+def test_a_plateau_has_few_values_and_its_limit_takes_the_best_away() -> None:
+    made = plateau(7)
+    costs, areas = made.enumerate()
+    kept = areas <= made.limit
+    assert len(np.unique(np.round(costs, 9))) <= 3 ** len(made.mechanisms)
+    assert costs.min() == 1.0
+    assert 1.0 < costs[kept].min() < np.median(costs[kept])
+    assert kept.mean() == pytest.approx(0.1, abs=0.001)
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_both_forms_of_a_plateau_have_one_optimum(seed: int) -> None:
+    limited, penalised = (
+        problem(f"plateau-{form}-{seed}").find_facts() for form in ("limited", "penalised")
+    )
+    assert limited.optimum == penalised.optimum
+    assert limited.optimal == penalised.optimal
+    assert limited.feasible == pytest.approx(0.1, abs=0.001)
+    assert penalised.feasible == 1.0
+
+
+def test_the_penalty_of_a_plateau_is_seen_in_its_goal_and_the_limit_in_its_limits() -> None:
+    made = plateau(7)
+    costs, areas = made.enumerate()
+    sizes = [parameter.size for parameter in made.space.parameters]
+    large = np.stack(np.unravel_index([int(areas.argmax())], sizes), axis=1)
+    for form in ("limited", "penalised"):
+        chosen = problem(f"plateau-{form}-7")
+        env = chosen.make_environment(chosen.find_facts())
+        outcomes = env.evaluate_batch(Designs(made.space, large))
+        assert outcomes.feasible[0] == (form == "penalised")
+        assert (outcomes.objectives[0, 0] > costs.max() + 10) == (form == "penalised")
 
 
 def test_expectation_of_random_search_counts_weights_and_limits() -> None:
