@@ -25,7 +25,7 @@ _Members = tuple[type[agent.Sampler], ...]
 _MEMBERS: _Members = (GaussianProcessSearch, LocalSearch, Genetic)
 _MEMBERS_SEVERAL_GOALS: _Members = (GaussianProcessSearch, Nsga2)
 """The members: one with a model, and model-free ones for one goal and for several."""
-_FAST = {"models": 1, "interactions": False, "candidates": 120, "climbs": 1, "most_data": 100}
+_FAST = {"models": 1, "interactions": False, "candidates": 120, "generations": 2, "most_data": 100}
 """Hyperparameters of the member with a model for the fast effort."""
 _MAX_MODEL_FREE_SHARE = 0.5
 """Maximum share of turns given to model-free members while the search stagnates."""
@@ -104,8 +104,8 @@ class Auto(SequentialSampler):
         With several workers: python benchmarks/asynchronous_quality.py
 
     Limits:
-        Where each component of the cost depends on four parameters, about four runs in ten are not
-            within 1 % of the optimum after 300 designs.
+        Where each component of the cost depends on four parameters, about a third of the runs are
+            not within 1 % of the optimum after 300 designs.
         A history that is consistent but wrong can make it slightly worse than one from nothing.
         A proposal takes 7 to 65 ms over 300 designs, and 150 ms with 165 parameters. For simulators
             that take microseconds choose the effort fast, or local.

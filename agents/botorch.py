@@ -183,6 +183,32 @@ class BoTorchSearch(ModelBasedSampler, SequentialSampler):
 
         return self._climb(pool, value, near, _CLIMBING_ROUNDS)
 
+    def _climb(
+        self,
+        pool: Designs,
+        score: Callable[[Designs], Floats],
+        near: Callable[[Designs, Floats], Designs],
+        rounds: int,
+    ) -> Designs:
+        """The unseen design with the largest score that a climb from some designs finds.
+
+        Args:
+            pool: unseen designs to start from, at least one.
+            score: of designs, shape (n,).
+            near: designs near the best ones of a pool, given the pool and its scores.
+            rounds: how often such designs join the pool, as long as the largest score grows.
+        """
+        scores = score(pool)
+        for _ in range(rounds):
+            more = self._unseen.sift(near(pool, scores))
+            if not len(more):
+                break
+            highest = scores.max()
+            pool, scores = pool.concatenate(more), np.concatenate([scores, score(more)])
+            if scores.max() <= highest:
+                break
+        return self._unseen.take_best(pool, scores)
+
     def _candidates(self) -> Designs:
         """Unseen legal designs: three quarters within the trust region, the rest anywhere."""
         n = self.hyperparameters.candidates // 4 + 1

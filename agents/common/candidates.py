@@ -14,6 +14,10 @@ _RANDOM_STEPS = 8
 _EXCHANGES = ((1, 1), (2, 1), (1, 2))
 """Levels by which one parameter is raised and another lowered."""
 _MAX_EXCHANGES = 200
+_PARENTS, _CHILDREN = 40, 60
+"""The best candidates of which others are bred, and how many there are of each generation."""
+_MAX_CHANGES = 3
+"""Parameters that a mutated candidate has changed, at most."""
 _RENEWED = 5
 """One in so many random designs is a new one every time."""
 
@@ -71,6 +75,25 @@ class Candidates:
             return near
         start = np.repeat(codes, many * _RANDOM_STEPS, axis=0)
         return near.concatenate(self._moves.mutate(start, 1))
+
+    def bred(self, ranked: Ints) -> Designs:
+        """Children of candidates: the neighbours of the best, crossovers, and some mutated.
+
+        What a model expects of designs has many peaks, and the way from one to the next leads
+        through designs of which it expects little. A population gets there where a climb does not.
+
+        Args:
+            ranked: codes of candidates, the best first, shape (n, n_parameters), n >= 1.
+        """
+        parents = ranked[:_PARENTS]
+        ranks = self._rng.integers(len(parents), size=(2, _CHILDREN))
+        first = parents[ranks.min(axis=0)]
+        second = parents[self._rng.integers(len(parents), size=_CHILDREN)]
+        some = first[: _CHILDREN // 2]
+        changes = self._rng.integers(1, _MAX_CHANGES + 1, size=len(some))
+        children = self._moves.crossover(first, second)
+        children = children.concatenate(self._moves.mutate(some, changes))
+        return children.concatenate(self.neighbours(ranked[:1]))
 
     def exchanges(self, codes: Ints) -> Designs:
         """A design with an ordered parameter raised and another lowered, by a level or two.

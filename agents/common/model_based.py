@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from archgym.agents.common.arrays import Floats
+from archgym.agents.common.arrays import Floats, Ints
 from archgym.agents.common.observations import Observations
 from archgym.agents.common.samplers import NewDesignSampler
 from archgym.agents.common.threads import one_quiet_thread
@@ -43,28 +43,30 @@ class ModelBasedSampler(NewDesignSampler):
     def _working(self) -> AbstractContextManager[None]:
         return one_quiet_thread(self._libraries)
 
-    def _climb(
+    def _breed(
         self,
         pool: Designs,
         score: Callable[[Designs], Floats],
-        near: Callable[[Designs, Floats], Designs],
-        rounds: int,
+        bred: Callable[[Ints], Designs],
+        generations: int,
     ) -> Designs:
-        """The unseen design with the largest score that a climb from some designs finds.
+        """The unseen design with the largest score that some generations from a pool find.
 
         Args:
             pool: unseen designs to start from, at least one.
             score: of designs, shape (n,).
-            near: designs near the best ones of a pool, given the pool and its scores.
-            rounds: how often such designs join the pool, as long as the largest score grows.
+            bred: children of designs, given the codes of a pool, the best first.
+            generations: how often children join the pool.
         """
-        scores = score(pool)
-        for _ in range(rounds):
-            more = self._unseen.sift(near(pool, scores))
-            if not len(more):
-                break
-            highest = scores.max()
-            pool, scores = pool.concatenate(more), np.concatenate([scores, score(more)])
-            if scores.max() <= highest:
-                break
+        scores, keys = score(pool), set(pool.keys())
+        for _ in range(generations):
+            ranked = pool.codes[scores.argsort(kind="stable")[::-1]]
+            children = self._unseen.sift(bred(ranked))
+            theirs = children.keys()
+            new = np.array([key not in keys for key in theirs], dtype=np.bool_)
+            if new.any():
+                children = children[new]
+                keys.update(theirs)
+                pool = pool.concatenate(children)
+                scores = np.concatenate([scores, score(children)])
         return self._unseen.take_best(pool, scores)

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from archgym.agents.common import hyperparameters as fields
-from archgym.agents.common.arrays import Floats, Ints
+from archgym.agents.common.arrays import Ints
 from archgym.agents.common.candidates import Candidates
 from archgym.agents.common.model_based import ModelBasedSampler
 from archgym.agents.common.samplers import SequentialSampler
@@ -48,7 +48,6 @@ _SEVERAL = 0.25
 """Factor of ``kappa`` with several goals."""
 _EVERYWHERE_SHARE = 0.25
 """Share of proposals that ignore the tabu regions."""
-_CLIMBING_ROUNDS = 5
 _MIN_DATA = 2
 _FROM_HISTORY = 5
 """Designs, at most, that earlier searches suggest to begin with."""
@@ -60,10 +59,11 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     Each proposal asks one of several processes (:mod:`archgym.agents.gp.gaussian_process`) that
     differ in their prior and take turns, so that no process misleads the search for long; where the
     data show that the cost is a sum of components of few parameters each, they use that, and learn
-    which parameters act together (:mod:`archgym.agents.gp.interactions`). Of the unseen legal
-    designs among all neighbours of the best, moves of two to four parameters, crossovers and random
-    designs, and then the neighbours of what looks best of these, it takes the one with the least
-    lower confidence bound. The bound keeps exploring where improvement is not in sight, as on
+    which parameters act together (:mod:`archgym.agents.gp.interactions`). Candidates are the unseen
+    legal designs among all neighbours of the best, moves of two to four parameters, crossovers and
+    random designs. Of the candidates that look best others are bred for some generations, so that
+    the search gets to what a model expects far from all it knows. It takes the candidate with the
+    least lower confidence bound. The bound keeps exploring where improvement is not in sight, as on
     plateaus with one rare joint move. Where the search is stuck in spite of it, the surroundings of
     the best design there are left alone most of the time from then on
     (:mod:`archgym.agents.gp.tabu`), unless there are several goals.
@@ -128,13 +128,13 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             True, description="learn which parameters act together, if there are six or more"
         )
         candidates: fields.PoolSize = Field(
-            600, description="approximate number of first candidates for each proposal"
+            240, description="approximate number of first candidates for each proposal"
         )
         elite: fields.Number = Field(
             8, description="best designs around which candidates are sought"
         )
-        climbs: fields.Repeats = Field(
-            4, description="best candidates whose neighbours join them in each round"
+        generations: fields.Repeats = Field(
+            6, description="how often new candidates are bred of the best ones"
         )
         most_data: fields.MaxData = 400
         twin_deviation: float = Field(
@@ -255,11 +255,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         certain = self.hyperparameters.twin_deviation
         score = Acquisition(self.space, learned, certain, self._tabu if elsewhere else None, hope)
 
-        def near_best(pool: Designs, scores: Floats) -> Designs:
-            top = scores.argsort(kind="stable")[::-1][: self.hyperparameters.climbs]
-            return self._pool.neighbours(pool.codes[top])
-
-        return self._climb(pool, score, near_best, _CLIMBING_ROUNDS)
+        return self._breed(pool, score, self._pool.bred, self.hyperparameters.generations)
 
     def _initial(self, turn: int) -> Designs:
         """A random design, or by turns one near the best."""

@@ -1,14 +1,17 @@
 """The problems, by name, fixed before anything was measured.
 
-=====================  ===========================================================================
-``nk-SEED``            13 parameters, 2 to 6 million combinations, optimum by enumeration
-``large-SEED``         24 parameters, four of them real, optimum by elimination
-``pareto-nk-SEED``     two landscapes on one space, hypervolume
-``table-W-OBJECTIVE``  a tabulated DRAM controller under limits, optimum by enumeration
-``pareto-table-W``     the same with three goals, hypervolume
-``dram-W``             the full space of the DRAM controller on the first requests of a program,
-                       under a latency limit; the optimum is the best that was ever found
-=====================  ===========================================================================
+==========================  ========================================================================
+``nk-SEED``                 13 parameters, 2 to 6 million combinations, optimum by enumeration
+``plateau-limited-SEED``    12 parameters, 4 million combinations, few values and a binding limit,
+                            optimum by enumeration
+``plateau-penalised-SEED``  the same with the limit in the goal
+``large-SEED``              24 parameters, four of them real, optimum by elimination
+``pareto-nk-SEED``          two landscapes on one space, hypervolume
+``table-W-OBJECTIVE``       a tabulated DRAM controller under limits, optimum by enumeration
+``pareto-table-W``          the same with three goals, hypervolume
+``dram-W``                  the full space of the DRAM controller on the first requests of a program
+                            and a latency limit; the optimum is the best that was ever found
+==========================  ========================================================================
 
 Any seed makes a problem; those of :data:`JUDGES` judge, and nothing may be tuned on them. Seeds
 below 1,000 are for development. The programs of the full spaces are others than those of the
