@@ -58,7 +58,14 @@ def undisturbed(tmp_path: Path, experiment: Path) -> Path:
 
 def finish(experiment: Path, out: Path, *options: str) -> None:
     code, _, err = archgym(
-        *("run", experiment, "--out", out, "--resume", "--begin", "--quiet", *options),
+        "run",
+        experiment,
+        "--out",
+        out,
+        "--resume",
+        "--begin",
+        "--quiet",
+        *options,
         limit_s=1200,
     )
     assert code == 0, err
