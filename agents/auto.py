@@ -104,7 +104,7 @@ class Auto(SequentialSampler):
         With several workers: python benchmarks/asynchronous_quality.py
 
     Limits:
-        Where each component of the cost depends on four parameters, about a third of the runs are
+        Where each component of the cost depends on four parameters, nearly half of the runs are
             not within 1 % of the optimum after 300 designs.
         A history that is consistent but wrong can make it slightly worse than one from nothing.
         A proposal takes 7 to 65 ms over 300 designs, and 150 ms with 165 parameters. For simulators
