@@ -28,8 +28,8 @@ __all__ = ["Plateau", "environment_of", "plateau"]
 
 SIZES = (2, 2, 2, 3, 3, 4, 4, 5, 4, 5, 6, 6)
 """Levels of the parameters: three switches, five choices, four buffers."""
-BUFFERS = 8
-"""Position, before they are shuffled, of the first buffer."""
+SWITCHES, BUFFERS = 3, 8
+"""How many switches there are, and the position, before they are shuffled, of the first buffer."""
 GROUPS = ((0, 3, 8), (1, 9), (5, 10), (6, 11))
 """Parameters of each mechanism, before they are shuffled."""
 SHARE = 0.1
@@ -101,8 +101,7 @@ def plateau(seed: int) -> Plateau:
         for number in range(BUFFERS, len(SIZES))
     ]
     areas += [  # of what is switched on
-        ((order[number],), np.array([0.0, rng.uniform(1.0, 4.0)]))
-        for number in range(SIZES.index(3))
+        ((order[number],), np.array([0.0, rng.uniform(1.0, 4.0)])) for number in range(SWITCHES)
     ]
     made = Plateau(space, mechanisms, tuple(areas), math.inf)
     limit = float(np.quantile(made.enumerate()[1], SHARE))
