@@ -33,7 +33,7 @@ __all__ = [
     "register_agent",
 ]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _register_with_gymnasium()
 _short_names.install()
