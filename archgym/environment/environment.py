@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import gymnasium
 import numpy as np
@@ -172,8 +172,9 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
             self.workload = self.default_workload if workload is None else workload
             self.load_workload(self.workload)
             self.workload_sha256 = self.hash_workload()
-        else:  # there is no need to load what will not be run
+        else:  # what will not be run is not loaded, unless something asks for it: __getattr__
             self.workload, self.workload_sha256 = file.workload
+            self._unloaded = True
         self.simulator_options = checked_options(self, simulator, simulator_options)
         self.simulator = simulator_of(self, simulator, file)
         self.fidelities = fidelities_of(self, self.simulator)
@@ -329,6 +330,23 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         }
 
     # -- inner workings --------------------------------------------------------------------------
+
+    if not TYPE_CHECKING:  # it would hide misspelt attributes from type checkers
+
+        def __getattr__(self, name: str) -> Any:
+            # What load_workload sets is missing while a file takes the simulator's place.
+            if name.startswith("__") or not vars(self).get("_unloaded", False):
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            self._unloaded = False
+            try:
+                self.load_workload(self.workload)
+            except Exception as error:
+                self._unloaded = True
+                raise AttributeError(
+                    f"{type(self).__name__!r} object has no attribute {name!r} as long as its "
+                    f"workload is not loaded: {error}"
+                ) from error
+            return getattr(self, name)
 
     def _picture(self, row: Row | None) -> NDArray[np.uint8]:
         from archgym.environment.picture import picture

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import archgym
 from archgym.analysis.trials import read_trials
-from archgym.data import Dataset
+from archgym.data import Dataset, load
 from archgym.enumeration import enumerate_space
 from archgym.errors import (
     ArchgymError,
@@ -116,7 +116,7 @@ def test_dram_designs_are_as_simulated(tmp_path: Path) -> None:
     enumerate_space("DRAM-v0", arguments, tmp_path, workers=1)
     env = archgym.make("DRAM-v0", **arguments)
     table = archgym.make("DRAM-v0", simulator=f"tabular:{tmp_path}")
-    assert not hasattr(table, "trace")
+    assert "trace" not in vars(table)  # nothing has asked for it
     assert (table.workload_name, table.workload_sha256) == (env.workload_name, env.workload_sha256)
     designs = env.design_space.sample(200, np.random.default_rng(1))
     expected, found = env.evaluate_batch(designs), table.evaluate_batch(designs)
@@ -197,6 +197,37 @@ def test_another_version_of_the_simulator_is_said_once(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         archgym.make(LOADED, simulator=loaded)
+
+
+def test_a_workload_is_loaded_once_something_asks_for_it(loaded: str) -> None:
+    env = archgym.make(LOADED, simulator=loaded)
+    before = Loaded.loads
+    assert env.evaluate({"x": 3}).metrics["time_ns"] == pytest.approx(2.5 * 1000 / 3)
+    assert Loaded.loads == before
+    assert (env.length, env.length, Loaded.loads) == (1000, 1000, before + 1)  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="no attribute 'width'"):
+        env.width  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_workload_that_is_gone_is_not_needed(loaded: str, monkeypatch: Any) -> None:
+    def gone(self: Loaded, spec: Any) -> None:
+        raise InvalidValueError(f"there is no file {spec}")
+
+    monkeypatch.setattr(Loaded, "load_workload", gone)
+    env = archgym.make(LOADED, simulator=loaded)
+    assert env.evaluate({"x": 3}).status == "ok"
+    assert not hasattr(env, "length")
+    with pytest.raises(AttributeError, match=r"'length' as long as .* there is no file long"):
+        env.length  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["suite-fpga-jets", "suite-tpe-systolic", "gpu-decode-64"])
+def test_searches_of_shipped_tables_are_recorded(name: str, tmp_path: Path) -> None:
+    kind = table_named(f"tabular:{name}").header.environment
+    with archgym.make(kind, simulator=f"tabular:{name}", record=tmp_path) as env:
+        env.evaluate(env.baseline_design)
+    (trial,) = load(tmp_path).trials
+    assert trial["workload"] == env.workload_name
 
 
 # -- optima and regret ---------------------------------------------------------------------------
