@@ -44,8 +44,8 @@ class MultiDiscreteEncoding(Encoding):
                 continue
             if levels is None:
                 raise InvalidValueError(
-                    f"parameter {parameter.name!r} is real: a discrete view needs levels=, "
-                    "the number of values at which it is seen"
+                    f"parameter {parameter.name!r} is real: a discrete view needs levels= "
+                    "(--levels), the number of values at which it is seen"
                 )
             if levels < 2:
                 raise InvalidValueError(f"levels={levels}: at least 2 are needed")

@@ -173,7 +173,7 @@ class GPUKernel(Environment):
             raise InvalidValueError("references of GPUKernel-v0 have no workloads")
         if hardware is not None:
             raise InvalidValueError(
-                f"hardware is {hardware!r}; name the GPU with --arg device={hardware}"
+                f"hardware is {hardware!r}; name the GPU with --set device={hardware}"
             )
         return shipped_references() if table is None else read_reference(table)
 

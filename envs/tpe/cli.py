@@ -61,7 +61,9 @@ def calibrate(
     file.
     """
     from archgym.envs.tpe.calibration.library import calibrate_library
+    from archgym.envs.tpe.eda.liberty_cells import load_library
     from archgym.envs.tpe.eda.synthesis import user_cache
+    from archgym.simulators.yosys import require_yosys
 
     chosen = name or _plain(liberty)
     target = out or Path(f"{chosen}.json")
@@ -69,6 +71,8 @@ def calibrate(
         raise InvalidValueError(f"{target} is a folder; --out must be a file")
     if not target.parent.is_dir():  # refused before the work, not after it
         raise InvalidValueError(f"--out {target}: there is no folder {target.parent}")
+    load_library(liberty)
+    require_yosys()
     screen = console()
     if json_:
         technology = calibrate_library(liberty, chosen)
@@ -95,7 +99,7 @@ def calibrate(
     )
     screen.print(f"written to {target}; to use it:")
     screen.print(f'  archgym.make("TPE-v0", technology="{target}")', soft_wrap=True)
-    screen.print(f"  archgym evaluate TPE-v0 --arg technology={target}", soft_wrap=True)
+    screen.print(f"  archgym evaluate TPE-v0 --set technology={target}", soft_wrap=True)
 
 
 def _plain(path: Path) -> str:

@@ -259,8 +259,13 @@ class TensorEngine(Environment):
     def assumptions(self, design: Mapping[str, Any]) -> list[str]:
         """The clock at which rates, power and latency hold."""
         array, library = array_of(design), self.technology.name
+        synthesised = self.simulator.name == "yosys"
+        if synthesised:
+            library = Path(self.simulator_options["liberty"]).name
         if array.clock_mhz:
             return [f"clock {array.clock_mhz:g} MHz, as the design asks, in cells of {library}"]
+        if synthesised:
+            return [f"the fastest clock as synthesised, 1 / min_period_ns, in cells of {library}"]
         fastest = fastest_mhz(array, self.technology, alone=self.scope == "pe")
         return [f"clock {fastest:.4g} MHz, the fastest of this design in cells of {library}"]
 

@@ -126,7 +126,7 @@ def test_page_of_an_agent_has_what_it_takes_and_where_it_is_from() -> None:
     assert page.count(": yes") == 2
     assert "- Somebody, a title that is long enough for two lines, 1999.\n- Somebody else" in page
     assert "References" not in page
-    assert "It needs an extra: `pip install -c constraints.txt 'archgym[botorch]'`" in agent_page(
+    assert "It needs an extra: `pip install 'archgym[botorch]'`" in agent_page(
         "botorch", agent_class("botorch")
     )
 

@@ -98,7 +98,7 @@ def export(
         echo(f"{left:,} that came from memory or of a lower fidelity are not among them")
     if form == "optuna":
         url = file if file.suffix == ".log" else f"sqlite:///{file}"
-        echo(f"look at it: optuna-dashboard {url}")
+        echo(f"look at it, with the package optuna-dashboard: optuna-dashboard {url}")
     if form == "minari":
         for path in sorted(file.glob("*/*/data/metadata.json")):
             name = str(path.parent.parent.relative_to(file))

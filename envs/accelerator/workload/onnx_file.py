@@ -39,7 +39,7 @@ def load_model(path: Path) -> ModelProto:
         import onnx.inliner
     except ImportError:
         raise MissingDependencyError(
-            f"{path}: reading an ONNX model needs the package onnx: pip install archgym[onnx]"
+            f"{path}: reading an ONNX model needs the package onnx: pip install 'archgym[onnx]'"
         ) from None
     from google.protobuf.message import DecodeError
 

@@ -267,6 +267,9 @@ def test_the_environment_synthesises(tmp_path: Path) -> None:
     found = Synthesiser(MINIMAL, cache=tmp_path).run(pe_verilog(array_of(env.baseline).pe))
     assert outcome.metrics["area_um2"] == found.area_um2
     assert outcome.metrics["min_period_ns"] == found.min_period_ns
+    assert env.assumptions(env.baseline) == [
+        "the fastest clock as synthesised, 1 / min_period_ns, in cells of minimal.lib"
+    ]
     assert "simulator_options" not in env.trial_settings
     relaxed = by_synthesis(tmp_path, target_ps=1e5)
     assert relaxed.simulator.version != env.simulator.version
