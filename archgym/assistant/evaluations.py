@@ -43,6 +43,7 @@ class Evaluations:
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
         self._open: dict[str, tuple[Environment, str]] = {}
+        self._opened = 0
         self._processes: dict[str, Simulators] = {}
 
     def evaluate(
@@ -59,16 +60,16 @@ class Evaluations:
             BudgetExhausted: if nothing is left for any of them.
             ArchgymError: for a design or an argument that is not possible.
         """
-        environment, name = self._environment(spec, arguments)
-        space = environment.design_space
-        held = {k: v for k, v in environment.baseline.items() if k in space}
-        whole = space.designs([{**held, **environment.baseline_design, **d} for d in designs])
-        if self._workplace.left < 1:
+        if self._workplace.left < 1:  # before anything is made, since that may start a program
             total = self._workplace.limits.budget
             raise BudgetExhausted(
                 f"the budget of {total:,} simulated designs is spent; the person who started the "
                 "server can raise it"
             )
+        environment, name = self._environment(spec, arguments)
+        space = environment.design_space
+        held = {k: v for k, v in environment.baseline.items() if k in space}
+        whole = space.designs([{**held, **environment.baseline_design, **d} for d in designs])
         outcomes: list[Outcome] = []
         core = environment.evaluator
         while len(outcomes) < len(whole) and self._workplace.left:
@@ -96,6 +97,8 @@ class Evaluations:
         if key in self._open:
             self._open[key] = self._open.pop(key)  # the last one used comes last
             return self._open[key]
+        self._check_number_of_problems()
+        self._workplace.check()
         own = {k: v for k, v in arguments.items() if k not in ("workload", "objective", "fixed")}
         digest = hashlib.sha256(json.dumps([spec, own], sort_keys=True).encode()).hexdigest()[:8]
         short = re.sub(r"[^A-Za-z0-9]+", "-", spec.rpartition("/")[2].rpartition(":")[2])
@@ -107,6 +110,7 @@ class Evaluations:
             self._end(next(iter(self._open)))
         environment = make_environment(spec, {**arguments, "record": folder})
         self._open[key] = environment, name
+        self._opened += 1
         try:
             if spec not in environment_names() or self._workplace.limits.programs:
                 self._limit_time(key, environment, spec, arguments)
@@ -115,6 +119,19 @@ class Evaluations:
             self._end(key)
             raise
         return environment, name
+
+    def _check_number_of_problems(self) -> None:
+        """Each problem simulates its baseline, which is not counted: there are not endlessly many.
+
+        Raises:
+            BudgetExhausted: if there were as many as the budget has designs.
+        """
+        most = max(_MAX_OPEN, self._workplace.limits.budget)
+        if self._opened >= most:
+            raise BudgetExhausted(
+                f"this session has evaluated {self._opened:,} problems, each with its baseline: at "
+                f"most {most:,} are allowed, go on with those that were evaluated last"
+            )
 
     def _limit_time(
         self, key: str, environment: Environment, spec: str, arguments: Mapping[str, Any]

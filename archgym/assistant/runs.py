@@ -20,6 +20,7 @@ from archgym.errors import ArchgymError, InvalidValueError, check_choice
 from archgym.experiment import expand, read_experiment
 from archgym.experiment.results.status import read_status
 from archgym.experiment.spec.checks import check_experiment
+from archgym.experiment.spec.hyperparameters import number_of_sets
 from archgym.registry import agent_names
 from archgym.simulators.launch import with_limits
 
@@ -76,9 +77,10 @@ class Running:
             "library": "",
         }
         experiment = read_experiment(data)
+        number = sum(map(number_of_sets, experiment.agents)) * experiment.number_of_seeds
+        if number > MAX_TRIALS:  # before they are made
+            raise InvalidValueError(f"these are {number:,} trials: at most {MAX_TRIALS} are run")
         trials = expand(experiment)
-        if len(trials) > MAX_TRIALS:
-            raise InvalidValueError(f"these are {len(trials)} trials: at most {MAX_TRIALS} are run")
         check_experiment(experiment, trials)
         self.total = len(trials) * budget
         self._text = json.dumps(data)

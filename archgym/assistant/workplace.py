@@ -33,6 +33,7 @@ EVALUATIONS: Final = "evaluations"
 RUNS: Final = "runs"
 EXPERIMENTS: Final = "experiments"
 _LOCK: Final = "assistant.lock"
+_MAX_RUNNING: Final = 4
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -89,11 +90,15 @@ class Workplace:
         Raises:
             ExperimentError: with what it is.
         """
+        self._check_places()
+        for name in (EVALUATIONS, RUNS, EXPERIMENTS, _LOCK):
+            check_received(self.folder / name, ExperimentError)
+
+    def _check_places(self) -> None:
         for name in (EVALUATIONS, RUNS, EXPERIMENTS, _LOCK):
             place = self.folder / name
             if place.is_symlink():
                 raise ExperimentError(f"{place} is a symbolic link: it may lead out of the folder")
-            check_received(place, ExperimentError)
 
     def close(self) -> None:
         """Lets go of the folder."""
@@ -157,13 +162,18 @@ class Workplace:
         """Keeps the folder of a run to one process, for a block.
 
         Raises:
-            ExperimentError: if a run of this name is going on.
+            ExperimentError: if a run of this name is going on, or as many as are allowed.
         """
         with self._budget_lock:
             if name in self._running:
                 raise ExperimentError(
                     f"the run {name!r} is going on: run_status shows how far it is; choose another "
                     "name for another run"
+                )
+            if len(self._running) >= _MAX_RUNNING:
+                raise ExperimentError(
+                    f"{len(self._running)} runs are going on, at most {_MAX_RUNNING} are allowed "
+                    "at a time: wait until one of them has ended"
                 )
             self._running.add(name)
         try:
@@ -210,6 +220,7 @@ class Workplace:
         return self._simulated(folder)
 
     def _folders(self) -> list[Path]:
+        self._check_places()
         found = [*(self.folder / EVALUATIONS).glob("*"), *(self.folder / RUNS).glob("*")]
         return sorted(path for path in found if path.is_dir() and not path.is_symlink())
 

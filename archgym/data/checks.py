@@ -111,12 +111,26 @@ class _Trials:
 
     def __init__(self, dataset: Dataset) -> None:
         self.check = Check("trials", "each trial can be read, and each evaluation has one")
-        table, problems = dataset.trials_with_problems()
-        self.rows = {row["trial_id"]: row for row in table.to_pylist()}
+        self._dataset, self._read_again = dataset, False
+        self.rows: dict[str, dict[str, Any]] = {}
         self.scorers: dict[str, Scorer] = {}
         self.fixed: dict[str, dict[str, int]] = {}
-        space, metrics = dataset.sidecar.space, dataset.sidecar.metrics
-        for trial_id, row in self.rows.items():
+        self._add()
+
+    def add_begun(self) -> None:
+        """Adds trials that began after the table was read, which rows read later may be of."""
+        if not self._read_again:
+            self._read_again = True
+            self._add(state="running")
+
+    def _add(self, **known: str) -> None:
+        """Adds the trials that are there now and were not before, with what is known of them."""
+        table, problems = self._dataset.trials_with_problems()
+        space, metrics = self._dataset.sidecar.space, self._dataset.sidecar.metrics
+        new = (row for row in table.to_pylist() if row["trial_id"] not in self.rows)
+        for row in new:
+            trial_id = row["trial_id"]
+            self.rows[trial_id] = {**row, **known}
             if trial_id in problems:
                 self.check.add(f"trial {trial_id}: {problems[trial_id]}")
                 continue
@@ -195,7 +209,10 @@ class _Rows:
 
     def look(self, table: pa.Table) -> None:
         """Checks rows by themselves, and keeps what is needed to compare them."""
-        for name in sorted(table["trial_id"].unique().to_pylist()):
+        names = sorted(table["trial_id"].unique().to_pylist())
+        if any(name not in self._trials.rows for name in names):
+            self._trials.add_begun()
+        for name in names:
             if name not in self._trials.rows and name not in self._numbers:
                 self._trials.check.add(f"trial {name} has evaluations, but is not in the table")
             self._numbers.setdefault(name, len(self._numbers))

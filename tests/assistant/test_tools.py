@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -178,6 +180,20 @@ def test_links_out_of_the_folder_are_refused(tmp_path: Path, place: str) -> None
     assert list(target.iterdir()) == []
 
 
+@pytest.mark.parametrize("place", ["runs", "evaluations"])
+def test_links_that_come_later_are_refused(tools: Tools, tmp_path: Path, place: str) -> None:
+    target = tmp_path / "outside"
+    target.mkdir()
+    (tools.workplace.folder / place).symlink_to(target)
+    with pytest.raises(ExperimentError, match="symbolic link"):
+        tools.evaluate(ENVIRONMENT, [{}])
+    with pytest.raises(ExperimentError, match="symbolic link"):
+        tools.list_results()
+    with pytest.raises(ExperimentError, match="symbolic link"):
+        _run(tools).run(lambda done, total: None, lambda: False)
+    assert list(target.iterdir()) == []
+
+
 def test_everything_can_be_shown(tools: Tools) -> None:
     for one in tools.list_environments().environments:
         info = tools.show_environment(one.name)
@@ -231,6 +247,31 @@ def test_the_time_of_a_run_is_limited_and_it_goes_on(tmp_path: Path) -> None:
     tools.close()
 
 
+def test_no_program_runs_once_the_budget_is_spent(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    logged = f"[sh, -c, 'echo >> {log}; echo \"$0\"',"
+    (tmp_path / "logged.yaml").write_text(ECHO.replace("[echo,", logged))
+    tools = Tools(Workplace(tmp_path / "work", Limits(1, [str(tmp_path / "logged.yaml")])))
+    tools.evaluate("logged.yaml", [{"depth": 9}])
+    before = log.read_text()
+    for objective in ("minimize wait_ns", "maximize wait_ns"):
+        with pytest.raises(BudgetExhausted):
+            tools.evaluate("logged.yaml", [{}], objective=objective)
+    assert log.read_text() == before
+    tools.close()
+
+
+def test_baselines_are_not_endless(tmp_path: Path) -> None:
+    tools = Tools(Workplace(tmp_path / "work", Limits(budget=9)))
+    illegal = [{"size_kb": 1, "ways": 16}]
+    for number in range(9):
+        tools.evaluate(ENVIRONMENT, illegal, objective=f"minimize access_ns{' ' * number}")
+    with pytest.raises(BudgetExhausted, match="evaluated 9 problems, each with its baseline"):
+        tools.evaluate(ENVIRONMENT, illegal, fixed={"size_kb": 16})
+    assert tools.workplace.spent == 0
+    tools.close()
+
+
 def test_a_program_that_never_ends_is_ended(tmp_path: Path) -> None:
     endless = '[sh, -c, \'test "$0" = "wait: 9" && sleep 600; echo $0\','
     (tmp_path / "endless.yaml").write_text(ECHO.replace("[echo,", endless))
@@ -273,3 +314,27 @@ def test_a_run_has_one_process_at_a_time(tools: Tools) -> None:
     with tools.workplace.running("first"), pytest.raises(ExperimentError, match="is going on"):
         first.run(lambda done, total: None, lambda: False)
     assert first.run(lambda done, total: None, lambda: False).budget.spent == 5
+
+
+def test_few_runs_go_on_at_a_time(tools: Tools) -> None:
+    with contextlib.ExitStack() as others:
+        for number in range(4):
+            others.enter_context(tools.workplace.running(f"other{number}"))
+        with pytest.raises(ExperimentError, match="4 runs are going on, at most 4 are allowed"):
+            _run(tools).run(lambda done, total: None, lambda: False)
+    assert tools.workplace.spent == 0
+
+
+@pytest.mark.parametrize("samples", [None, 200_000])
+def test_many_trials_are_refused_before_they_are_made(tools: Tools, samples: int | None) -> None:
+    many = list(range(2, 4000))
+    hyperparameters: dict[str, Any] = {"population_size": {"integer": [2, 4000]}}
+    if samples is None:
+        hyperparameters = {"population_size": many, "mutation_rate": [n / 9999 for n in many]}
+    agent: dict[str, Any] = {"name": "ga", "hyperparameters": hyperparameters}
+    if samples is not None:
+        agent["samples"] = samples
+    began = time.monotonic()
+    with pytest.raises(ArchgymError, match=r"these are [\d,]+ trials: at most 200 are run"):
+        _run(tools, agents=[agent])
+    assert time.monotonic() - began < 2

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from archgym.data import Dataset, load, validate
+from archgym.data.snapshot import Snapshot
 from archgym.errors import DatasetError
 from archgym.evaluation.trial_info import TrialInfo
 from tests.data.datasets import Loaded, altered, recorded
@@ -133,6 +134,18 @@ def test_many_problems_are_counted_and_the_first_told(folder: Path) -> None:
     (check,) = [check for check in validate(Dataset(folder)) if check.name == "metrics"]
     assert check.wrong == table.num_rows > len(check.examples) == 10
     assert json.dumps(check.to_json())
+
+
+def test_a_trial_that_begins_while_its_dataset_is_checked_is_no_damage(folder: Path) -> None:
+    class Growing(Dataset):
+        def snapshot(self) -> Snapshot:
+            env.start_trial(TrialInfo(trial_id="late"))
+            env.evaluate(env.baseline_design)
+            return super().snapshot()
+
+    env = Loaded(record=folder)
+    assert failed(Growing(folder)) == {}
+    env.close()
 
 
 def test_a_forked_process_may_know_what_its_parent_evaluated(tmp_path: Path) -> None:

@@ -12,12 +12,14 @@ from archgym.experiment import RunOptions, read_experiment, run_experiment
 from archgym.history.library import Library
 
 
-def run(out: Path, library: Path, *, seeds: int = 2, quiet: bool = True, **options: Any) -> None:
+def run(
+    out: Path, library: Path | None, *, seeds: int = 2, quiet: bool = True, **options: Any
+) -> None:
     data = {
         "name": "small",
         "budget": 10,
         "seeds": seeds,
-        "library": str(library),
+        "library": library and str(library),
         "environments": [
             {"id": "Conformance-v0", "space": "finite"},
             {"id": "Conformance-v0", "objective": "minimize energy_pj"},
@@ -70,6 +72,23 @@ def test_a_run_goes_on_when_its_library_is_gone(tmp_path: Path) -> None:
     run(tmp_path / "run", library.folder, seeds=3, resume=True)
     assert set(histories(tmp_path / "run")) == set(found)
     assert None not in found
+
+
+def test_the_folder_of_a_run_does_not_decide_which_library_is_written_to(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "received", None)
+    library = Library.make(tmp_path / "library")
+    experiment = tmp_path / "received" / "experiment.yaml"
+    experiment.write_text(f"library: {library.folder}\n{experiment.read_text()}")
+    (tmp_path / "received" / "checksums.json").unlink()
+    capsys.readouterr()
+    run(tmp_path / "received", None, seeds=3, resume=True, quiet=False)
+    assert Library(library.folder).entries == []
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"not added to the library '{library.folder}', which is named in the folder" in said
+    run(tmp_path / "received", library.folder, seeds=3, resume=True)
+    assert len(Library(library.folder).entries) == 1
 
 
 def test_what_a_library_gives_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,12 +93,16 @@ def _place(path: str) -> Path:
     return place_of(path).resolve()
 
 
-def add_to_library(experiment: Experiment, folder: RunFolder) -> str:
+def add_to_library(experiment: Experiment, folder: RunFolder, named: str | None) -> str:
     """Adds a run that has ended to its library; a line that says so.
+
+    A folder that was received does not decide where something is written, so a library that only
+    the folder names is not written to.
 
     Args:
         experiment: of the run.
         folder: of the run.
+        named: the library that the experiment had as it was given.
 
     Returns:
         Empty if there is no library, or trials of other shards are left.
@@ -113,6 +117,11 @@ def add_to_library(experiment: Experiment, folder: RunFolder) -> str:
     }
     if any(trial.trial_id not in ended for trial in folder.trials()):
         return ""
+    if not named:
+        return (
+            f"not added to the library {experiment.library!r}, which is named in the folder of the "
+            "run only: archgym history add adds it"
+        )
     try:
         Library(experiment.library).add(folder.path)
     except DatasetError as error:  # the run itself is sound

@@ -110,6 +110,7 @@ def run_experiment(
     began = time.perf_counter()
     console = console or Console(stderr=True)
     folder = RunFolder(out, "-of-".join(map(str, options.shard or ())))
+    named = experiment.library
     experiment = as_begun(experiment, folder)
     trials = expand(experiment)
     check_folder(folder, experiment, trials, options.resume)
@@ -192,7 +193,7 @@ def run_experiment(
             resumed=bool(states),
         )
         list_results(folder)
-        if (added := add_to_library(experiment, folder)) and not options.quiet:
+        if (added := add_to_library(experiment, folder, named)) and not options.quiet:
             console.print(added, highlight=False, soft_wrap=True, markup=False)
         return result
 

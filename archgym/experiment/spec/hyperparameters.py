@@ -14,7 +14,7 @@ import numpy as np
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.experiment.spec.schema import MAX_TRIALS, AgentEntry
 
-__all__ = ["DISTRIBUTIONS", "hyperparameter_sets"]
+__all__ = ["DISTRIBUTIONS", "hyperparameter_sets", "number_of_sets"]
 
 DISTRIBUTIONS = ("uniform", "log_uniform", "integer", "choice")
 _DIGITS = 6  # of a drawn number: readable, and the same on every machine
@@ -55,7 +55,7 @@ def hyperparameter_sets(entry: AgentEntry, seed: int, where: str = "") -> list[d
         raise InvalidValueError(
             f"{where}.samples cannot be {entry.samples}: no hyperparameter is a distribution"
         )
-    number = math.prod(map(len, grid.values())) * (entry.samples or 1)
+    number = number_of_sets(entry)
     if number > MAX_TRIALS:
         raise InvalidValueError(
             f"{where}.hyperparameters stand for {number:,} sets; at most {MAX_TRIALS:,} can be "
@@ -66,6 +66,16 @@ def hyperparameter_sets(entry: AgentEntry, seed: int, where: str = "") -> list[d
     names = list(entry.hyperparameters)
     both = [{**point, **draw} for point in points for draw in draws]
     return [{name: values[name] for name in names} for values in both]
+
+
+def number_of_sets(entry: AgentEntry) -> int:
+    """How many sets of hyperparameters an entry stands for; none of them is made.
+
+    Args:
+        entry: the agent's entry in the experiment.
+    """
+    grids = (len(value) for value in entry.hyperparameters.values() if isinstance(value, list))
+    return math.prod(grids) * (entry.samples or 1)
 
 
 def _grid_values(value: Any, where: str) -> list[Any]:
