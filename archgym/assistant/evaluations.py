@@ -8,6 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from archgym.assistant.models import BudgetState, Evaluated, Evaluation, MetricValue
 from archgym.assistant.workplace import EVALUATIONS, RUNS, Workplace
 from archgym.data import Dataset
@@ -20,6 +23,7 @@ from archgym.experiment.spec.checks import make_environment
 from archgym.experiment.spec.from_mapping import read_simulation
 from archgym.registry import environment_names
 from archgym.serve.describe import metric_json
+from archgym.space import Designs
 
 __all__ = ["Evaluations", "budget_state"]
 
@@ -44,6 +48,7 @@ class Evaluations:
         self._workplace = workplace
         self._open: dict[str, tuple[Environment, str]] = {}
         self._opened = 0
+        self._known: dict[str, set[int]] = {}  # designs of the open ones, by their keys
         self._processes: dict[str, Simulators] = {}
 
     def evaluate(
@@ -60,26 +65,31 @@ class Evaluations:
             BudgetExhausted: if nothing is left for any of them.
             ArchgymError: for a design or an argument that is not possible.
         """
-        if self._workplace.left < 1:  # before anything is made, since that may start a program
-            total = self._workplace.limits.budget
-            raise BudgetExhausted(
-                f"the budget of {total:,} simulated designs is spent; the person who started the "
-                "server can raise it"
-            )
-        environment, name = self._environment(spec, arguments)
+        key = json.dumps([spec, dict(arguments)], sort_keys=True, default=repr)
+        if self._workplace.left < 1 and key not in self._open:  # making it may start a program
+            raise self._spent()
+        environment, name = self._environment(key, spec, arguments)
         space = environment.design_space
         held = {k: v for k, v in environment.baseline.items() if k in space}
         whole = space.designs([{**held, **environment.baseline_design, **d} for d in designs])
+        free = self._free(key, whole)
         outcomes: list[Outcome] = []
         core = environment.evaluator
-        while len(outcomes) < len(whole) and self._workplace.left:
-            part = whole[len(outcomes) : len(outcomes) + self._workplace.left]
-            with self._workplace.reserved(len(part)) as used:
+        while len(outcomes) < len(whole):
+            left = np.cumsum(~free[len(outcomes) :]) <= self._workplace.left
+            part = whole[len(outcomes) :][: int(left.sum())]
+            if not len(part):
+                break
+            new = int((~free[len(outcomes) :][: len(part)]).sum())
+            with self._workplace.reserved(new) as used:
                 before = core.simulations
                 try:
                     outcomes += environment.evaluate_batch(part)
                 finally:
                     used[0] = core.simulations - before
+        if len(whole) and not outcomes:
+            raise self._spent()
+        self._known[key].update(whole[: len(outcomes)].keys())
         return Evaluation(
             outcomes=[_evaluated(environment, one) for one in outcomes],
             not_evaluated=len(whole) - len(outcomes),
@@ -92,8 +102,24 @@ class Evaluations:
         while self._open:
             self._end(next(iter(self._open)))
 
-    def _environment(self, spec: str, arguments: Mapping[str, Any]) -> tuple[Environment, str]:
-        key = json.dumps([spec, dict(arguments)], sort_keys=True, default=repr)
+    def _free(self, key: str, designs: Designs) -> NDArray[np.bool_]:
+        """Which designs cost nothing: known here, proposed twice, or against a rule."""
+        seen, free = set(self._known[key]), ~designs.space.legal(designs)
+        for row, each in enumerate(designs.keys()):
+            free[row] |= each in seen
+            seen.add(each)
+        return free
+
+    def _spent(self) -> BudgetExhausted:
+        total = self._workplace.limits.budget
+        return BudgetExhausted(
+            f"the budget of {total:,} simulated designs is spent; the person who started the "
+            "server can raise it"
+        )
+
+    def _environment(
+        self, key: str, spec: str, arguments: Mapping[str, Any]
+    ) -> tuple[Environment, str]:
         if key in self._open:
             self._open[key] = self._open.pop(key)  # the last one used comes last
             return self._open[key]
@@ -110,6 +136,7 @@ class Evaluations:
             self._end(next(iter(self._open)))
         environment = make_environment(spec, {**arguments, "record": folder})
         self._open[key] = environment, name
+        self._known[key] = set()
         self._opened += 1
         try:
             if spec not in environment_names() or self._workplace.limits.programs:
@@ -145,6 +172,7 @@ class Evaluations:
 
     def _end(self, key: str) -> None:
         environment, _ = self._open.pop(key)
+        del self._known[key]
         environment.close()
         if key in self._processes:
             self._processes.pop(key).close()

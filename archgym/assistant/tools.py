@@ -43,8 +43,8 @@ INSTRUCTIONS: Final = (
     "list_environments and show_environment. evaluate simulates designs that you choose; "
     "run_experiment lets search algorithms choose them, which finds better designs; best_designs "
     "reads what was found. Simulations count against a budget that you cannot change; designs "
-    "that were evaluated before, or that break a rule, are free. Everything is recorded. Metrics "
-    "are of models: tell the person the caveats."
+    "that this session evaluated before, or that break a rule, are free. Everything is recorded. "
+    "Metrics are of models: tell the person the caveats."
 )
 _MAX_DESIGNS: Final = 200
 _MAX_BUDGET: Final = 1_000_000

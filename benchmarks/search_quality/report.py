@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from benchmarks.search_quality.facts import COUNTS_FROM, Facts
-from benchmarks.search_quality.summary import Cell, Overall, Summary
+from benchmarks.search_quality.summary import Cell, Overall, Summary, finite_or_none
 
 __all__ = ["as_json", "as_markdown", "versions"]
 
@@ -215,6 +215,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _overall_json(by_n: Mapping[int, Sequence[Overall]]) -> dict[str, Any]:
     return {
-        str(n): [{k: None if v == math.inf else v for k, v in vars(one).items()} for one in ranked]
+        str(n): [{k: finite_or_none(v) for k, v in vars(one).items()} for one in ranked]
         for n, ranked in by_n.items()
     }

@@ -72,9 +72,14 @@ class Cell:
     regrets: tuple[float, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """All but the regret of each run; what is infinite is null."""
+        """All but the regret of each run; what is infinite or unknown is null."""
         data = {k: v for k, v in asdict(self).items() if k != "regrets"}
-        return {k: None if v in (math.inf, -math.inf) else v for k, v in data.items()}
+        return {k: finite_or_none(v) for k, v in data.items()}
+
+
+def finite_or_none(value: Any) -> Any:
+    """A value as JSON can hold it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass(frozen=True)

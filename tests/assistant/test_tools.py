@@ -80,6 +80,17 @@ def test_known_and_illegal_designs_are_free(tools: Tools) -> None:
     assert [one.known for one in found.outcomes[:2]] == [False, True]
 
 
+def test_known_designs_are_answered_when_the_budget_is_spent(tmp_path: Path) -> None:
+    tools = Tools(Workplace(tmp_path / "work", Limits(budget=2)))
+    tools.evaluate(ENVIRONMENT, [{"ways": 2}, {"ways": 4}])
+    found = tools.evaluate(ENVIRONMENT, [{"ways": 4}, {"ways": 2}, {"ways": 8}, {"ways": 2}])
+    assert [one.design["ways"] for one in found.outcomes] == [4, 2]
+    assert (found.not_evaluated, found.budget.spent) == (2, 2)
+    with pytest.raises(BudgetExhausted, match="2 simulated designs is spent"):
+        tools.evaluate(ENVIRONMENT, [{"ways": 8}, {"ways": 2}])
+    tools.close()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
