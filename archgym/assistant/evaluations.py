@@ -23,7 +23,7 @@ from archgym.experiment.spec.checks import make_environment
 from archgym.experiment.spec.from_mapping import read_simulation
 from archgym.registry import environment_names
 from archgym.serve.describe import metric_json
-from archgym.space import Designs
+from archgym.space import Designs, DesignSpace
 
 __all__ = ["Evaluations", "budget_state"]
 
@@ -72,7 +72,7 @@ class Evaluations:
         space = environment.design_space
         held = {k: v for k, v in environment.baseline.items() if k in space}
         whole = space.designs([{**held, **environment.baseline_design, **d} for d in designs])
-        free = self._free(key, whole)
+        free = self._free(key, whole, space)
         outcomes: list[Outcome] = []
         core = environment.evaluator
         while len(outcomes) < len(whole):
@@ -102,9 +102,10 @@ class Evaluations:
         while self._open:
             self._end(next(iter(self._open)))
 
-    def _free(self, key: str, designs: Designs) -> NDArray[np.bool_]:
+    def _free(self, key: str, designs: Designs, space: DesignSpace) -> NDArray[np.bool_]:
         """Which designs cost nothing: known here, proposed twice, or against a rule."""
-        seen, free = set(self._known[key]), ~designs.space.legal(designs)
+        seen = set(self._known[key])
+        free: NDArray[np.bool_] = ~space.legal(designs)
         for row, each in enumerate(designs.keys()):
             free[row] |= each in seen
             seen.add(each)
