@@ -41,10 +41,13 @@ _DOUBT = 5.0
 _GOOD_SHARE, _GOOD_CREDIT = 0.05, 0.2
 """Share of the best known designs that count as a success too, and as how much of one."""
 
-_FRESH = -1
-"""Stands for the member that searches from nothing besides the one that learns from history."""
-_MAX_FRESH_SHARE, _HISTORY_PATIENCE, _HISTORY_HALF_WAY = 0.8, 5, 3
-"""Maximum share of its turns; designs for which history may lead to nothing better until it has
+_FRESH, _INFORMED = -1, -2
+"""Stand for the members without history besides the one that learns from it: one searches from
+nothing, the other learns all that is found."""
+_INFORMED_SHARE = 0.5
+"""Share of the latter in the turns that are left to these two."""
+_MAX_FRESH_SHARE, _HISTORY_PATIENCE, _HISTORY_HALF_WAY = 0.4, 5, 3
+"""Maximum share of the former; designs for which history may lead to nothing better until it has
 some, and further ones before it has half of that share."""
 _BELIEF = 4.0
 """How many times their length both numbers of designs gain where history foresees what is found."""
@@ -74,14 +77,16 @@ class Auto(SequentialSampler):
     success, another one among the best 5 % as a fifth of one. After 40 of their turns a success
     has a third of its weight. No decision depends on time.
 
-    With history, the model learns from it, and a second model joins that searches from nothing.
-    Sources whose designs say nothing of one another are left out. The second model has turns once
-    history has led to nothing better for more than five designs, or for up to 25 where history
-    ranks the designs that are found as they are: up to four fifths of those of the model, and all
-    of them where the designs that history suggests are poor. While the data agree with history, the
-    second model is not told which designs history led to. Later it is told of those that are no
-    better than its own best. So a misleading history costs designs, but the second model searches
-    almost as it would alone.
+    With history, the model learns from it, and two models join that do not. Sources whose designs
+    say nothing of one another are left out. The second model learns all designs that are found, by
+    whomever. From the tenth design on it shares the turns of the first one, as what is known of the
+    place to which history led soon says more of it than history does. The third model searches from
+    nothing. It has turns once history has led to nothing better for more than five designs, or for
+    up to 25 where history ranks the designs that are found as they are: up to two fifths of the
+    models' turns, and all of them where the designs that history suggests are poor. While the data
+    agree with history, the third model is not told which designs the first one proposed. Later it
+    is told of those that are no better than its own best. So a misleading history costs designs,
+    but the third model searches almost as it would alone.
 
     The same seed gives the same search on the same machine with the same versions.
 
@@ -93,7 +98,8 @@ class Auto(SequentialSampler):
             stagnates.
         nsga2: with several goals, in place of local and ga; a genetic algorithm for the whole
             front; turns while the search stagnates.
-        second gp: with history; searches from nothing; turns while history leads to nothing better.
+        second gp: with history; learns all but history; half of the turns of the first one.
+        third gp: with history; searches from nothing; turns while history leads to nothing better.
 
     Measured:
         With budgets of 50 to 1,000 designs; the figures and their dates are in RESULTS.md.
@@ -144,6 +150,7 @@ class Auto(SequentialSampler):
         ]
         self._settings = settings
         self._fresh: Uninfluenced | None = None
+        self._informed: agent.Sampler | None = None
         self._fruitless = 0  # designs since history last led to a better one
         self._success, self._tries = np.zeros((2, len(kinds) - 1))
         self._idle = 0  # designs since the last one that was better than all before
@@ -155,12 +162,19 @@ class Auto(SequentialSampler):
     def odds(self) -> dict[str, float]:
         """Probability of each member, by its name, that the next turn is its own."""
         shares = self._shares().tolist()
-        return {m.name: share for m, share in zip(self._members, shares, strict=True)}
+        odds = {m.name: share for m, share in zip(self._members, shares, strict=True)}
+        if self._fresh is not None:
+            model = self._members[0].name
+            odds[f"third {model}"] = odds[model] * self._fresh_share
+            left = odds[model] - odds[f"third {model}"]
+            odds[f"second {model}"] = left * self._informed_share
+            odds[model] = left - odds[f"second {model}"]
+        return odds
 
     def recall(self, history: History) -> Designs:
-        """Adds a member that searches from nothing; the one with a model learns the history.
+        """Adds members without history; the one with a model learns it.
 
-        Whatever history says, of what it led to the new member hears only once history is not
+        Whatever history says, of what it led to one of them hears only once history is not
         believed, and only of what is no better than what it knows (:class:`Uninfluenced`). So a
         misleading history costs turns, but does not lead it astray, and is learned from.
         """
@@ -171,6 +185,8 @@ class Auto(SequentialSampler):
         seed = int(self.rng.integers(2**31))
         fresh = kind(self.space, self.directions, seed, **self._settings)
         self._fresh = Uninfluenced(fresh, fresh.hyperparameters.n_initial)
+        seed = int(self.rng.integers(2**31))
+        self._informed = kind(self.space, self.directions, seed, **self._settings)
         self._asked.update(dict.fromkeys(designs.keys(), 0))
         return designs
 
@@ -195,6 +211,9 @@ class Auto(SequentialSampler):
         for each in self._members:
             each.spread = self.spread
             each.tell(designs, outcomes)
+        if self._informed is not None:
+            self._informed.spread = self.spread
+            self._informed.tell(designs, outcomes)
         if self._fresh is not None:
             self._fresh.searcher.spread = self.spread
             self._fresh.tell(outcomes, fresh, others_led=self._trusts)
@@ -205,6 +224,14 @@ class Auto(SequentialSampler):
         if member == 0 and self._fresh is not None and self.rng.random() < self._fresh_share:
             member = _FRESH
             design = self._unseen.sift(self._fresh.ask())
+        elif (
+            member == 0
+            and self._informed is not None
+            and self._informed_share
+            and self.rng.random() < self._informed_share
+        ):
+            member = _INFORMED
+            design = self._unseen.sift(self._informed.ask(1))
         else:
             design = self._unseen.sift(self._members[member].ask(1))
         if not len(design):  # asked for by another, or nothing is left
@@ -246,6 +273,12 @@ class Auto(SequentialSampler):
         stuck = max(0.0, self._fruitless - longer * _HISTORY_PATIENCE)
         return _MAX_FRESH_SHARE * stuck / (stuck + longer * _HISTORY_HALF_WAY)
 
+    @property
+    def _informed_share(self) -> float:
+        """Share of the turns left to the model that the one has which learns all but history."""
+        enough = len(self._known) >= self._members[0].hyperparameters.n_initial
+        return _INFORMED_SHARE if enough else 0.0
+
     def _credit(self, member: int | None, cost: float) -> None:
         """Counts progress, and the success of a model-free member."""
         better = bisect_left(self._ranked, cost)
@@ -257,7 +290,7 @@ class Auto(SequentialSampler):
             led = member == 0 and progress
             led = led and (not known or cost < known[0] - _GAIN * min(spread, BROKEN_LIMIT_COST))
             self._fruitless = 0 if led else self._fruitless + 1
-        if not member or member == _FRESH:  # a model's, or nobody's
+        if not member or member < 0:  # a model's, or nobody's
             return
         good = cost < FAILED_COST and better < _GOOD_SHARE * len(self._ranked)
         self._success *= 1.0 - 1.0 / _MEMORY

@@ -199,6 +199,23 @@ def test_one_poor_design_is_enough_to_go_on_without_history(agent: str) -> None:
     assert not set(evaluated[1:]) & set(suggested.keys())
 
 
+def test_what_is_found_soon_says_as_much_as_history() -> None:
+    """From the tenth design on, a model that ignores a right history has as many turns."""
+    before, env = Bowl(), Bowl()
+    history = History((source(searched(before, 60), before, env),))
+    agent = make_agent("auto", env.design_space, seed=1)
+    first = agent.recall(history)
+    assert agent.odds == {"gp": 1, "second gp": 0, "third gp": 0, "local": 0, "ga": 0}  # type: ignore[attr-defined]
+    told = env.evaluate_batch(first)
+    agent.tell(told.designs, told)
+    for _ in range(10 - len(first)):
+        told = env.evaluate_batch(agent.ask(1))
+        agent.tell(told.designs, told)
+    odds = agent.odds  # type: ignore[attr-defined]
+    assert odds["gp"] == odds["second gp"] > 0.3
+    assert sum(odds.values()) == pytest.approx(1)
+
+
 @pytest.mark.parametrize("agent", ["auto", "gp"])
 def test_a_harder_problem_does_not_discredit_its_history(agent: str) -> None:
     """All designs are slower than any known one, and the best are still the best."""
