@@ -99,7 +99,13 @@ def test_a_resumed_run_learns_from_what_it_found_at_first(
     run(call, experiment, tmp_path / "second", "--resume", "--set", "seeds=3")
     assert learned(tmp_path / "second") == [one] * 3
     newest = Library(library.folder).entries[0]
-    assert (Path(newest.path).name, newest.rows) == ("second", 36)
+    assert (Path(newest.path).name, newest.rows) == ("second", 24)  # no library was named
+    run(
+        call, experiment, tmp_path / "second", "--library", library.folder, "--resume", "--set",
+        "seeds=4",
+    )  # fmt: skip
+    newest = Library(library.folder).entries[0]
+    assert (Path(newest.path).name, newest.rows) == ("second", 48)
 
 
 def test_a_library_that_is_not_there_is_refused_before_anything_runs(
