@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 import archgym
 from archgym import Metric
+from archgym.agents.auto import Auto
 from archgym.agents.gp.search import GaussianProcessSearch
 from archgym.evaluation.outcome import Outcomes
 from archgym.history import History, HistorySource
@@ -203,15 +204,15 @@ def test_what_is_found_soon_says_as_much_as_history() -> None:
     """From the tenth design on, a model that ignores a right history has as many turns."""
     before, env = Bowl(), Bowl()
     history = History((source(searched(before, 60), before, env),))
-    agent = make_agent("auto", env.design_space, seed=1)
+    agent = Auto(env.design_space, ("minimize",), 1)
     first = agent.recall(history)
-    assert agent.odds == {"gp": 1, "second gp": 0, "third gp": 0, "local": 0, "ga": 0}  # type: ignore[attr-defined]
+    assert agent.odds == {"gp": 1, "second gp": 0, "third gp": 0, "local": 0, "ga": 0}
     told = env.evaluate_batch(first)
     agent.tell(told.designs, told)
     for _ in range(10 - len(first)):
         told = env.evaluate_batch(agent.ask(1))
         agent.tell(told.designs, told)
-    odds = agent.odds  # type: ignore[attr-defined]
+    odds = agent.odds
     assert odds["gp"] == odds["second gp"] > 0.3
     assert sum(odds.values()) == pytest.approx(1)
 
