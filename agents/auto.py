@@ -81,9 +81,9 @@ class Auto(SequentialSampler):
     say nothing of one another are left out. The second model learns all designs that are found, by
     whomever. From the tenth design on it shares the turns of the first one, as what is known of the
     place to which history led soon says more of it than history does. The third model searches from
-    nothing. It has turns once history has led to nothing better for more than five designs, or for
-    up to 25 where history ranks the designs that are found as they are: up to four fifths of the
-    models' turns, and all of them where the designs that history suggests are poor. While the data
+    nothing. It has turns once the other two have found nothing better for more than five designs,
+    or for up to 25 where history ranks the designs that are found as they are: up to four fifths of
+    the models' turns, and all of them where the designs that history suggests are poor. While the data
     agree with history, the third model is not told which designs the others proposed. Later it is
     told of those that are no better than its own best. So a misleading history costs designs,
     but the third model searches almost as it would alone.
@@ -99,7 +99,7 @@ class Auto(SequentialSampler):
         nsga2: with several goals, in place of local and ga; a genetic algorithm for the whole
             front; turns while the search stagnates.
         second gp: with history; learns all but history; half of the turns of the first one.
-        third gp: with history; searches from nothing; turns while history leads to nothing better.
+        third gp: with history; searches from nothing; turns while the other two find nothing better.
 
     Measured:
         With budgets of 50 to 1,000 designs; the figures and their dates are in RESULTS.md.
@@ -153,7 +153,7 @@ class Auto(SequentialSampler):
         self._settings = settings
         self._fresh: Uninfluenced | None = None
         self._informed: agent.Sampler | None = None
-        self._fruitless = 0  # designs since history last led to a better one
+        self._fruitless = 0  # designs since the two that history guides last found a better one
         self._success, self._tries = np.zeros((2, len(kinds) - 1))
         self._idle = 0  # designs since the last one that was better than all before
         self._asked: dict[int, int] = {}  # member that a design without outcome is from, by its key
@@ -289,7 +289,7 @@ class Auto(SequentialSampler):
         if self._fresh is not None:
             known = self._ranked
             spread = known[len(known) // 2] - known[0] if known else 0.0
-            led = member == 0 and progress
+            led = member in (0, _INFORMED) and progress
             led = led and (not known or cost < known[0] - _GAIN * min(spread, BROKEN_LIMIT_COST))
             self._fruitless = 0 if led else self._fruitless + 1
         if not member or member < 0:  # a model's, or nobody's
