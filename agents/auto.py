@@ -47,8 +47,8 @@ nothing, the other learns all that is found."""
 _INFORMED_SHARE = 0.5
 """Share of the latter in the turns that are left to these two."""
 _MAX_FRESH_SHARE, _HISTORY_PATIENCE, _HISTORY_HALF_WAY = 0.8, 5, 3
-"""Maximum share of the former; designs for which history may lead to nothing better until it has
-some, and further ones before it has half of that share."""
+"""Maximum share of the former; designs for which the models that history guides may find nothing
+better until it has some, and further ones before it has half of that share."""
 _BELIEF = 4.0
 """How many times their length both numbers of designs gain where history foresees what is found."""
 _GAIN = 0.002
@@ -83,9 +83,9 @@ class Auto(SequentialSampler):
     place to which history led soon says more of it than history does. The third model searches from
     nothing. It has turns once the other two have found nothing better for more than five designs,
     or for up to 25 where history ranks the designs that are found as they are: up to four fifths of
-    the models' turns, and all of them where the designs that history suggests are poor. While the data
-    agree with history, the third model is not told which designs the others proposed. Later it is
-    told of those that are no better than its own best. So a misleading history costs designs,
+    the models' turns, and all of them where the designs that history suggests are poor. While the
+    data agree with history, the third model is not told which designs the others proposed. Later it
+    is told of those that are no better than its own best. So a misleading history costs designs,
     but the third model searches almost as it would alone.
 
     The same seed gives the same search on the same machine with the same versions.
@@ -99,7 +99,7 @@ class Auto(SequentialSampler):
         nsga2: with several goals, in place of local and ga; a genetic algorithm for the whole
             front; turns while the search stagnates.
         second gp: with history; learns all but history; half of the turns of the first one.
-        third gp: with history; searches from nothing; turns while the other two find nothing better.
+        third gp: with history; searches from nothing; turns while both others find nothing better.
 
     Measured:
         With budgets of 50 to 1,000 designs; the figures and their dates are in RESULTS.md.
