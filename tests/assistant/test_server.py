@@ -135,8 +135,11 @@ def test_bad_arguments_and_huge_ones(tmp_path: Path) -> None:
             many = [{"ways": n} for n in range(1, 11)]
             cut = await good(opened, "evaluate", environment=ENVIRONMENT, designs=many)
             assert cut["not_evaluated"] > 0
+            known = await good(opened, "evaluate", environment=ENVIRONMENT, designs=many)
+            assert known["outcomes"][0]["known"]
+            new = many[-cut["not_evaluated"] :]
             assert "is spent" in await error(
-                opened, "evaluate", environment=ENVIRONMENT, designs=many
+                opened, "evaluate", environment=ENVIRONMENT, designs=new
             )
 
     anyio.run(talk)
