@@ -174,11 +174,12 @@ class Auto(SequentialSampler):
         return odds
 
     def recall(self, history: History) -> Designs:
-        """Adds members without history; the one with a model learns it.
+        """Adds two members without history; the one with a model learns it.
 
-        Whatever history says, of what it led to one of them hears only once history is not
-        believed, and only of what is no better than what it knows (:class:`Uninfluenced`). So a
-        misleading history costs turns, but does not lead it astray, and is learned from.
+        One of the two learns all that is found. The other hears of what history led to only once
+        history is not believed, and only of what is no better than what it knows
+        (:class:`Uninfluenced`). So a misleading history costs turns, but does not lead it astray,
+        and is learned from.
         """
         designs = self._members[0].recall(history)
         if not self._recalls:
@@ -222,25 +223,29 @@ class Auto(SequentialSampler):
 
     def _next(self) -> Designs:
         """A design of a member that is drawn, or a random one if that has nothing new."""
-        member = int(self.rng.choice(len(self._members), p=self._shares()))
-        if member == 0 and self._fresh is not None and self.rng.random() < self._fresh_share:
-            member = _FRESH
-            design = self._unseen.sift(self._fresh.ask())
-        elif (
-            member == 0
-            and self._informed is not None
-            and self._informed_share
-            and self.rng.random() < self._informed_share
-        ):
-            member = _INFORMED
-            design = self._unseen.sift(self._informed.ask(1))
+        member = self._draw()
+        if member == _FRESH and self._fresh is not None:
+            asked = self._fresh.ask()
+        elif member == _INFORMED and self._informed is not None:
+            asked = self._informed.ask(1)
         else:
-            design = self._unseen.sift(self._members[member].ask(1))
+            asked = self._members[member].ask(1)
+        design = self._unseen.sift(asked)
         if not len(design):  # asked for by another, or nothing is left
             design = self._unseen.take(1)
         self._unseen.add(design)
         self._asked.update(dict.fromkeys(design.keys(), member))
         return design
+
+    def _draw(self) -> int:
+        """The member whose turn it is."""
+        member = int(self.rng.choice(len(self._members), p=self._shares()))
+        if member != 0 or self._fresh is None:
+            return member
+        if self.rng.random() < self._fresh_share:
+            return _FRESH
+        share = self._informed_share
+        return _INFORMED if share and self.rng.random() < share else member
 
     @property
     def _recalls(self) -> bool:

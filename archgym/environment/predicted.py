@@ -41,6 +41,7 @@ def predicted_designs(environment: EvaluatedProblem, count: int) -> list[dict[st
     kind = type(environment)
     if all(getattr(kind, name) is getattr(DesignProblem, name) for name in _SIMULATES):
         raise InvalidValueError(f"{environment.name} has no embedded simulator")
+    environment.load_workload(environment.workload)  # a table in its place does without
     model, space = Embedded(environment), environment.design_space
     for name in environment.objective.metric_names():
         if name not in model.metric_names:
