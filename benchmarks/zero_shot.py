@@ -13,8 +13,8 @@ design known, and the median of how much worse it is, for four ways to begin:
 - ``same``: all known workloads count alike, so that features play no part;
 - ``random``: the best of five random designs, mean share and median over 20 draws.
 
-The best known is that of the collected rows, and of searches by ``local`` and ``ga`` that begin
-with the best designs of all workloads. Tested are workloads without variations: the recorded
+The best known is that of the collected rows, and of searches by ``local`` and ``auto`` that
+begin with the best designs of all workloads. Tested are workloads without variations: the recorded
 programs and the generators, and the networks.
 """
 
@@ -121,6 +121,7 @@ def _collect(name: str, folder: Path, quick: bool) -> None:
         drawn=drawn,
         searched=searched,
         crossed=crossed,
+        hyperparameters={"effort": "fast"},
         progress=lambda text: _say(began, text),
     )
     Dataset(folder).seal()
@@ -131,7 +132,7 @@ def _collect(name: str, folder: Path, quick: bool) -> None:
 def _read(folder: Path) -> Known:
     rows = load(folder)
     data = read_training_data(rows, features=recorded_features(rows))
-    own = read_training_data(load(folder, agents=["random", "local"]))
+    own = read_training_data(load(folder, agents=["random", "auto"]))
     names = [one.name for one in data.origin.workloads]
     place = [names.index(one.name) for one in own.origin.workloads]
     pairs = zip(own.workload.tolist(), own.groups.tolist(), strict=True)
@@ -237,7 +238,7 @@ def _best_known(
     order = np.argsort(_costs(outcomes), kind="stable")
     first, best = own[order[:20]], float(_costs(outcomes).min())
     budget = 150 if quick else 400
-    for agent in ("local", "ga"):
+    for agent in ("local", "auto"):
         fresh = _make(name, env.workload, env.objective)
         searcher = make_agent(agent, fresh.design_space, ["minimize"], seed=11)
         result = searcher.search(fresh, budget, initial=first)

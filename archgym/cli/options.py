@@ -117,6 +117,10 @@ Agents = Annotated[
         "--agent", "--agents", metavar="A,B", help="Only rows of these agents; repeatable."
     ),
 ]
+Hyperparameters = Annotated[
+    list[str] | None,
+    typer.Option("--hyperparameter", metavar="KEY=VALUE", help="One of the agent's; repeatable."),
+]
 Workloads = Annotated[
     list[str] | None, typer.Option("--workload", help="Only rows of this workload; repeatable.")
 ]

@@ -236,6 +236,24 @@ def test_too_few_workloads_or_designs_are_refused() -> None:
         collect_workloads(lambda w, o: Tuned(workload=w), [1, 2, 3], [None], searched=0)
 
 
+def test_a_mistyped_agent_or_hyperparameter_is_met_before_anything_is_simulated() -> None:
+    simulated: list[Any] = []
+
+    class Watched(Tuned):
+        def simulate(self, design: Any) -> dict[str, float]:
+            simulated.append(design)
+            return super().simulate(design)
+
+    def make(workload: Any, objective: Any) -> archgym.Environment:
+        return Watched(workload=workload, objective=objective)
+
+    with pytest.raises(UnknownNameError, match="'auto'"):
+        collect_workloads(make, WORKLOADS, [None], agent="atuo")
+    with pytest.raises(UnknownNameError, match="effort"):
+        collect_workloads(make, WORKLOADS, [None], hyperparameters={"efort": "fast"})
+    assert not simulated
+
+
 @pytest.mark.full
 def test_commands(tmp_path: Path) -> None:
     runner = CliRunner()

@@ -42,7 +42,8 @@ def collect_workloads(
     crossed: Annotated[
         int, typer.Option(min=1, help="Best designs of each search that all workloads simulate.")
     ] = 4,
-    agent: Annotated[str, typer.Option(help="Agent that searches.")] = "local",
+    agent: Annotated[str, typer.Option(help="Agent that searches.")] = "auto",
+    hyperparameters: common.Hyperparameters = None,
     arguments: common.Arguments = None,
     exclude: common.Exclude = None,
     seed: common.Seed = 0,
@@ -74,6 +75,7 @@ def collect_workloads(
         searched=searched,
         crossed=crossed,
         agent=agent,
+        hyperparameters=common.parsed_pairs(hyperparameters, "--hyperparameter"),
         seed=seed,
         progress=None if quiet else clocked(),
     )

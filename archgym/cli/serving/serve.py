@@ -46,12 +46,7 @@ def serve(
             "--simulator client: the agent of archgym that proposes designs."
         ),
     ] = "",
-    hyperparameters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--hyperparameter", metavar="KEY=VALUE", help="One of the agent's; repeatable."
-        ),
-    ] = None,
+    hyperparameters: options.Hyperparameters = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of the agent.", show_default=False)
     ] = None,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from archgym.agent import Sampler
+from archgym.agent import Agent, Sampler
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, check_integer
 from archgym.evaluation.outcome import Outcomes
@@ -32,7 +32,8 @@ def collect_workloads(
     drawn: int = 200,
     searched: int = 250,
     crossed: int = 4,
-    agent: str = "local",
+    agent: str = "auto",
+    hyperparameters: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> int:
@@ -51,6 +52,7 @@ def collect_workloads(
         searched: designs that each search simulates.
         crossed: number of the best designs of each search that all workloads simulate.
         agent: that searches.
+        hyperparameters: of the agent.
         seed: the only source of randomness.
         progress: called with what is done next.
 
@@ -80,10 +82,14 @@ def collect_workloads(
                 raise InvalidValueError(
                     f"workload {env.workload_name!r} has another design space than the first"
                 )
+            directions = ["minimize"] * len(env.objective.goals)
+            searching = make_agent(
+                agent, env.design_space, directions, seed=seed, **(hyperparameters or {})
+            )
             if objective is objectives[0]:
                 say(f"{env.workload_name}: {number} of {len(workloads)}")
                 _draw(env, drawn, seed)
-            best.append(_search(env, agent, searched, crossed, seed))
+            best.append(_search(env, searching, searched, crossed))
             env.close()
     shared = _distinct(best)
     for number, workload in enumerate(workloads, start=1):
@@ -110,7 +116,7 @@ def _simulate(env: Environment, designs: Designs, trial: TrialInfo) -> None:
         env.end_trial("finished")
 
 
-def _search(env: Environment, agent: str, budget: int, n: int, seed: int) -> Designs:
+def _search(env: Environment, searching: Agent, budget: int, n: int) -> Designs:
     """The best feasible designs that a search finds."""
     codes, rewards = [], []
 
@@ -120,8 +126,7 @@ def _search(env: Environment, agent: str, budget: int, n: int, seed: int) -> Des
         rewards.append(outcomes.reward[good])
 
     env.on_evaluated = keep
-    directions = ["minimize"] * len(env.objective.goals)
-    make_agent(agent, env.design_space, directions, seed=seed).search(env, budget)
+    searching.search(env, budget)
     order = np.argsort(-np.concatenate(rewards), kind="stable")[:n]
     return Designs(env.design_space, np.concatenate(codes)[order])
 
