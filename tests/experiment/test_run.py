@@ -465,6 +465,21 @@ def test_progress_tells_the_time_left_only_from_enough_designs() -> None:
     assert "left" in progress.line()
 
 
+def test_time_elapsed_includes_the_start_of_ray_and_time_left_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = [1000.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: seconds[0])
+    now, *_ = trials = expand(small())
+    env = core.make("Conformance-v0")
+    progress = Progress(trials, {trial.setting: (env.objective, env.metrics) for trial in trials})
+    seconds[0] += 60
+    progress.started(now.trial_id)
+    seconds[0] += 10
+    progress.counted(now.trial_id, Counters(12, 12, (2.0,), 1.0))  # one of four trials
+    assert "1:10 elapsed, 0:30 left" in progress.line()
+
+
 def test_progress_shows_the_rate_of_a_slow_simulator_by_the_hour() -> None:
     now, *_ = trials = expand(small())
     env = core.make("Conformance-v0")

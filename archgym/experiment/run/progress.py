@@ -82,7 +82,7 @@ class Progress:
         self._best: dict[str, tuple[tuple[float, ...], str]] = {}
         for trial in trials:
             self._take_best(trial, (before or {}).get(trial.trial_id, ()))
-        self._began = time.perf_counter()
+        self._began = self._searching_since = time.perf_counter()
         self._note = ""
         self._recent: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._lock = threading.Lock()
@@ -98,8 +98,8 @@ class Progress:
         """A trial begins."""
         with self._lock:
             if not self._states:
-                self._began = time.perf_counter()
-                self._recent = deque([(self._began, 0)])
+                self._searching_since = time.perf_counter()
+                self._recent = deque([(self._searching_since, 0)])
             self._states.setdefault(trial_id, "running")
 
     def counted(self, trial_id: str, counters: Counters) -> None:
@@ -194,7 +194,8 @@ class Progress:
         rate = (evaluated - before) / max(now - then, 1e-6)
         elapsed, share = now - self._began, self._share()
         known = evaluated >= _ENOUGH and 0 < share < 1
-        left = f", {clock_text(elapsed * (1 - share) / share)} left" if known else ""
+        searching = now - self._searching_since  # without the start of Ray
+        left = f", {clock_text(searching * (1 - share) / share)} left" if known else ""
         slow = rate < _SLOW_PER_S
         pace = f"{rate * 3600:,.0f} evaluations/h" if slow else f"{rate:,.0f} evaluations/s"
         return f"{pace}, {clock_text(elapsed)} elapsed{left}"
