@@ -236,7 +236,9 @@ def test_too_few_workloads_or_designs_are_refused() -> None:
         collect_workloads(lambda w, o: Tuned(workload=w), [1, 2, 3], [None], searched=0)
 
 
-def test_a_mistyped_agent_or_hyperparameter_is_met_before_anything_is_simulated() -> None:
+def test_a_mistyped_agent_or_hyperparameter_is_met_before_anything_is_simulated_or_written(
+    tmp_path: Path,
+) -> None:
     simulated: list[Any] = []
 
     class Watched(Tuned):
@@ -245,13 +247,14 @@ def test_a_mistyped_agent_or_hyperparameter_is_met_before_anything_is_simulated(
             return super().simulate(design)
 
     def make(workload: Any, objective: Any) -> archgym.Environment:
-        return Watched(workload=workload, objective=objective)
+        return Watched(workload=workload, objective=objective, record=tmp_path / "many")
 
     with pytest.raises(UnknownNameError, match="'auto'"):
         collect_workloads(make, WORKLOADS, [None], agent="atuo")
     with pytest.raises(UnknownNameError, match="effort"):
         collect_workloads(make, WORKLOADS, [None], hyperparameters={"efort": "fast"})
     assert not simulated
+    assert not (tmp_path / "many").exists()
 
 
 @pytest.mark.full

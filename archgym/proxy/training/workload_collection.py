@@ -12,7 +12,7 @@ from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, check_integer
 from archgym.evaluation.outcome import Outcomes
 from archgym.evaluation.trial_info import TrialInfo
-from archgym.registry import make_agent
+from archgym.registry import agent_class, make_agent
 from archgym.space import Designs
 
 AGENT = "proxy-cross"
@@ -60,7 +60,9 @@ def collect_workloads(
         Number of designs that were crossed.
 
     Raises:
-        InvalidValueError: if a number is not possible, or the design spaces differ.
+        UnknownNameError: for an agent or a hyperparameter that does not exist.
+        InvalidValueError: if a number or a hyperparameter is not possible, or the design spaces
+            differ.
     """
     for name, value, low in (
         ("drawn", drawn, 0),
@@ -73,6 +75,8 @@ def collect_workloads(
             f"there are {len(workloads)} workloads and {len(objectives)} objectives; a proxy of "
             f"many workloads needs at least {MIN_WORKLOADS} and one"
         )
+    settings = hyperparameters or {}
+    agent_class(agent).check_hyperparameters(settings)
     say = progress or (lambda text: None)
     best: list[Designs] = []
     for number, workload in enumerate(workloads, start=1):
@@ -83,9 +87,7 @@ def collect_workloads(
                     f"workload {env.workload_name!r} has another design space than the first"
                 )
             directions = ["minimize"] * len(env.objective.goals)
-            searching = make_agent(
-                agent, env.design_space, directions, seed=seed, **(hyperparameters or {})
-            )
+            searching = make_agent(agent, env.design_space, directions, seed, **settings)
             if objective is objectives[0]:
                 say(f"{env.workload_name}: {number} of {len(workloads)}")
                 _draw(env, drawn, seed)
