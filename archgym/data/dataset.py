@@ -7,6 +7,7 @@ A dataset is a folder::
     trials/*.parquet        one row a trial
     attempts/*.parquet      one row each time that a process began or resumed a trial
     journal/*.jsonl         rows that are not in Parquet yet
+    finished/               results that are not rows yet, while workers simulate for a script
 
 Reading sees everything, also while other processes write.
 """

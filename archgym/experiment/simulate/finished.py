@@ -48,6 +48,8 @@ def keep_answer(
     """
     if folder and answer["seconds"] >= _KEPT_FROM_S and any(name in answer for name in _KEPT):
         with contextlib.suppress(OSError):  # such as a full disk, or a node without the folder
+            if Path(folder).parents[1].is_dir():
+                Path(folder).mkdir(parents=True, exist_ok=True)  # another search may have ended
             path = Path(folder) / _file_name(codes, fidelity)
             temporary = path.with_suffix(f".tmp-{os.getpid()}")
             with temporary.open("w", encoding="utf-8") as file:
@@ -122,6 +124,13 @@ class FinishedExecutor(RecallingExecutor):
         arrivals = super().collect(timeout_s)
         self._handed_over = [self._files.pop(one.ticket) for one in arrivals]
         return arrivals
+
+    def all_recorded(self) -> None:
+        """Whatever was handed over is recorded: removes its files, and folders without files."""
+        self._remove_recorded()
+        for folder in (self._folder, self._folder.parent):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
 
     def forget(self, ticket: int) -> None:
         """See :class:`~archgym.simulators.recall.RecallingExecutor`."""

@@ -19,7 +19,9 @@ import numpy as np
 
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError
+from archgym.experiment.folder.names import FINISHED
 from archgym.experiment.simulate.durations import Durations
+from archgym.experiment.simulate.finished import FinishedExecutor, executor_that_keeps
 from archgym.experiment.simulate.known_baseline import BaselineExecutor, BaselineSimulator
 from archgym.experiment.simulate.process_executor import ProcessExecutor
 from archgym.experiment.simulate.simulated_clock import SimulatedExecutor
@@ -78,7 +80,9 @@ def environment_with_workers(
     Args:
         name: registered name, or ``module:Class``; workers import it.
         simulation: as in the experiment file.
-        record: folder of the dataset that takes every evaluation.
+        record: folder of the dataset that takes every evaluation. What processes finished while
+            the agent computed lies in its folder ``finished`` until it is recorded: after a kill,
+            the next block with the same folder takes it from there.
         **arguments: of the environment's constructor, plain values.
 
     Raises:
@@ -92,13 +96,24 @@ def environment_with_workers(
         )
     recorded = {} if record is None else {"record": record}
     environment = make(name, **arguments, **recorded)
+    keeping: list[FinishedExecutor] = []
+
+    def executor(*what: Any) -> Executor:
+        if record is None:
+            return process_executor(*what)
+        made = executor_that_keeps(process_executor, Path(record) / FINISHED, *what)
+        keeping.append(made)
+        return made
+
     with (
-        contextlib.closing(Simulators(simulation)) as simulators,
+        contextlib.closing(Simulators(simulation, executor)) as simulators,
         contextlib.closing(environment),
     ):
         simulators.serve(environment, name, arguments)
         simulators.simulate_baseline(environment)
         yield environment
+    for one in keeping:
+        one.all_recorded()
 
 
 class Simulators:
