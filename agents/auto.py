@@ -182,6 +182,7 @@ class Auto(SequentialSampler):
         and is learned from.
         """
         designs = self._members[0].recall(history)
+        self.ignored_sources = self._members[0].ignored_sources
         if not self._recalls:
             return designs
         kind = type(self._members[0])

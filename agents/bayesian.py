@@ -113,6 +113,7 @@ class Bayesian(ModelBasedSampler, SequentialSampler):
         """Makes surrogates of the sources; the designs of which these expect most come first."""
         with self._working():
             experience = Experience(self.space, history, self.rng)
+            self.ignored_sources = experience.ignored
             self._experience = experience if len(experience) else None
             return experience.start(_FROM_HISTORY)
 

@@ -88,6 +88,7 @@ class Agent(ABC):
         **hyperparameters: fields of :attr:`Hyperparameters`.
 
     Attributes:
+        ignored_sources: places of the sources of its history of which it makes no use.
         fidelities: those of the environment that is searched; until then the full one only.
         spread: what spreads of metrics mean for the goals of the environment that is searched;
             ``None`` if it gives none.
@@ -119,6 +120,7 @@ class Agent(ABC):
             )
         check_integer("seed", seed, 0)
         self.space = space
+        self.ignored_sources: tuple[int, ...] = ()
         self.fidelities: tuple[Fidelity, ...] = (FULL,)
         self.spread: GoalSpread | None = None
         self.directions = tuple(directions)
@@ -203,7 +205,7 @@ class Agent(ABC):
             history = read_history(history, env)
         if history:
             first = self.recall(history)
-            initial, learned = initial.concatenate(first), history.info(first)
+            initial, learned = initial.concatenate(first), history.info(first, self.ignored_sources)
         env.start_trial(
             TrialInfo(
                 trial_id=trial_id,
@@ -252,15 +254,13 @@ class Agent(ABC):
     def recall(self, history: History) -> Designs:
         """Learns from earlier searches; called once, before :meth:`run`.
 
-        Unless overridden, the best designs of the sources are evaluated first, and nothing else
-        is learned.
+        Unless overridden, the best designs of the sources come first, and nothing else is learned.
 
         Args:
             history: at least one source.
 
         Returns:
-            Designs to evaluate first, besides those that the user gave. They are recorded as what
-            history suggested.
+            Designs to evaluate first, besides those the user gave; recorded as from history.
         """
         return history.start(_FROM_HISTORY)
 

@@ -83,6 +83,7 @@ class Experience:
 
     Attributes:
         best: codes of the designs of each source, in its own order or the best first.
+        ignored: places of the sources that are left out.
         ordered: whether a source has its own order.
     """
 
@@ -99,6 +100,8 @@ class Experience:
         self._distances: list[Surrogate] = []
         self._limits: list[dict[int, Surrogate]] = []
         usable = [source for source in usable if self._learn(source, most, rng)]
+        kept = {id(source) for source in usable}
+        self.ignored = tuple(n for n, source in enumerate(history) if id(source) not in kept)
         self.ordered = any(source.ordered for source in usable)
         leading = sum(source.ordered if self.ordered else source.same for source in usable)
         self._first = slice(None, leading or None)

@@ -88,8 +88,12 @@ class Models:
         self._limits: dict[int, AnyProcess] = {}
         self.experience: Experience | None = None
 
-    def recall(self, history: History) -> None:
-        """Learns from earlier searches; without any that helps all stays as it is."""
+    def recall(self, history: History) -> tuple[int, ...]:
+        """Learns from earlier searches; without any that helps all stays as it is.
+
+        Returns:
+            Places of the sources that are left out.
+        """
         experience = Experience(self._space, history, copy.deepcopy(self._rng))
         if len(experience):
             self.experience = experience
@@ -102,6 +106,7 @@ class Models:
                 ]
                 for processes in self.goals
             ]
+        return experience.ignored
 
     def alike(self, codes: Ints, centres: Ints) -> Floats:
         """Correlation of the first process, so that tabu regions change only as it learns."""

@@ -171,7 +171,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     def recall(self, history: History) -> Designs:
         """Makes surrogates of the sources; the designs of which these expect most come first."""
         with self._working():
-            self._models.recall(history)
+            self.ignored_sources = self._models.recall(history)
             if self._models.experience is None:
                 return history.start(0)
             experience = self._models.experience

@@ -21,11 +21,13 @@ class SourceInfo:
         name: of the source.
         designs: how many designs of it were known.
         same: whether it is the problem of the trial, but for objective, limits and held values.
+        used: whether the search made use of it; an agent may leave out what contradicts itself.
     """
 
     name: str
     designs: int
     same: bool
+    used: bool = True
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,11 +64,12 @@ class History:
     def __iter__(self) -> Iterator[HistorySource]:
         return iter(self.sources)
 
-    def info(self, first: Designs) -> HistoryInfo:
+    def info(self, first: Designs, ignored: Collection[int] = ()) -> HistoryInfo:
         """The description that is recorded of a search.
 
         Args:
             first: the designs that it suggests to begin with.
+            ignored: places of the sources of which the search made no use.
         """
         digest = hashlib.sha256()
         for source in self.sources:
@@ -77,7 +78,10 @@ class History:
             digest.update(json.dumps(head).encode())
             for array in (known.designs.codes, known.metrics, known.costs, known.status):
                 digest.update(np.ascontiguousarray(array).tobytes())
-        sources = [SourceInfo(one.name, len(one), one.same) for one in self.sources]
+        sources = [
+            SourceInfo(one.name, len(one), one.same, used=place not in ignored)
+            for place, one in enumerate(self.sources)
+        ]
         return HistoryInfo(sources, digest.hexdigest(), list(map(str, first.keys())))
 
     def start(self, n: int) -> Designs:

@@ -26,8 +26,11 @@ def history_table(problem: Problem) -> Iterator[Table]:
         known = [trial.history for trial in mine if trial.history is not None]
         if not known:
             continue
-        sources = {one.name: one.designs for history in known for one in history.sources}
-        names = [f"{name} ({n:,})" for name, n in list(sources.items())[:_MAX_SOURCES]]
+        sources = {one.name: one for history in known for one in history.sources}
+        names = [
+            f"{name} ({one.designs:,}{'' if one.used else ', not used'})"
+            for name, one in list(sources.items())[:_MAX_SOURCES]
+        ]
         chosen, learned = problem.chosen.get(row), problem.trials[number].history
         found = "-"
         if chosen is not None and learned is not None:
@@ -50,7 +53,8 @@ def history_table(problem: Problem) -> Iterator[Table]:
             rows,
             "Trials that learned from earlier runs, the problems of these runs, the designs that "
             "they suggested to begin with, and whether the best design of the agent is one of "
-            f"these.{_left_out(problem)}",
+            "these. An agent makes no use of problems with few designs, nor of those in which "
+            f"designs say nothing of one another.{_left_out(problem)}",
         )
 
 

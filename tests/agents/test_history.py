@@ -179,6 +179,9 @@ def test_a_source_that_contradicts_itself_is_left_out(agent: str) -> None:
     def suggested(*sources: HistorySource) -> list[int]:
         return make_agent(agent, env.design_space, seed=1).recall(History(sources)).keys()
 
+    searcher = make_agent(agent, env.design_space, seed=1)
+    searcher.recall(History((right, wrong)))
+    assert searcher.ignored_sources == (1,)
     assert suggested(wrong) == []
     assert suggested(right) == suggested(right, wrong) != []
     few = source(searched(before, 15), before, env)

@@ -115,6 +115,23 @@ def test_best_and_report_say_what_came_from_it(
     ]
 
 
+def test_best_and_report_say_of_what_no_use_was_made(
+    tmp_path: Path,
+    call: Callable[..., Called],  # noqa: F811
+) -> None:
+    """Four designs are too few to learn from for an agent with a model."""
+    run(tmp_path / "few", agents=[{"name": "random"}], seeds=1, budget=4)
+    agents = [{"name": "gp"}]
+    run(tmp_path / "run", agents=agents, seeds=1, history=str(tmp_path / "few"), budget=5)
+    shown = call("best", tmp_path / "run").out
+    assert "no use made of Conformance-v0; history suggested 0 designs to begin with" in shown
+    study = read_study([tmp_path / "run"])
+    (problem,) = study.problems
+    tables = [t for s in problem_sections(study, problem, 50, 50) for t in s.tables]
+    (table,) = [one for one in tables if "learned from" in one.title]
+    assert table.rows == [["gp", "1 of 1", "Conformance-v0 (4, not used)", "0", "no"]]
+
+
 def test_an_entry_and_the_experiment_list_folders_alike(tmp_path: Path, earlier: Path) -> None:
     for name, history in (("one", str(earlier)), ("list", [str(earlier)])):
         run(tmp_path / name, environments=[{**FINITE, "history": history}])

@@ -11,7 +11,13 @@ from rich.text import Text
 from archgym.analysis.held_out import HeldOut
 from archgym.analysis.trials import TrialSummary
 from archgym.experiment.results.reproduce import evaluate_command
-from archgym.experiment.results.texts import plain, regret_text, seed_text, value_text
+from archgym.experiment.results.texts import (
+    plain,
+    regret_text,
+    seed_text,
+    source_names,
+    value_text,
+)
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.spread import SPREAD, change_of, plus_minus
 from archgym.registry import environment_class, environment_names
@@ -56,6 +62,11 @@ def _part_of_history(summary: TrialSummary) -> str:
     if summary.history is None:
         return ""
     suggested = f"history suggested {len(summary.history.first):,} designs to begin with"
+    ignored = [source for source in summary.history.sources if not source.used]
+    if ignored:
+        suggested = f"no use made of {source_names(ignored)}; {suggested}"
+    if not summary.history.first:
+        return suggested
     if summary.from_history:
         return f"{suggested}, this one among them"
     if summary.best_from_history is None:

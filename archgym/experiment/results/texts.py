@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from archgym.analysis.trials import TrialSummary
+from archgym.evaluation.trial_info import SourceInfo
 from archgym.experiment.spec.expand import Trial
 from archgym.problem.goals import goal_unit, natural
 
@@ -72,9 +73,13 @@ def history_text(summary: TrialSummary) -> str:
     history = summary.history
     if history is None:
         return ""
-    names = [source.name for source in history.sources]
-    shown = ", ".join(names[:_MAX_SOURCES]) + (", ..." if len(names) > _MAX_SOURCES else "")
-    return f"{history.designs:,} designs of {shown}"
+    return f"{history.designs:,} designs of {source_names(history.sources)}"
+
+
+def source_names(sources: Sequence[SourceInfo]) -> str:
+    """The names of the first sources."""
+    names = [source.name for source in sources]
+    return ", ".join(names[:_MAX_SOURCES]) + (", ..." if len(names) > _MAX_SOURCES else "")
 
 
 def regret_text(regret: float) -> str:
