@@ -100,8 +100,14 @@ def weighted_facts(values: Array, weights: Array, feasible: NDArray[np.bool_]) -
 
 
 def sampled_facts(values: Array, optimum: float | None) -> Facts:
-    """Facts from uniform draws, NaN for those that break a limit, and perhaps a known optimum."""
+    """Facts from uniform draws, NaN for those that break a limit, and perhaps a known optimum.
+
+    Raises:
+        ValueError: if all draws break a limit.
+    """
     kept = values[~np.isnan(values)]
+    if not len(kept):
+        raise ValueError(f"none of {len(values):,} random designs keeps the limits: loosen them")
     median = float(np.median(kept))
     needed = None
     if optimum is not None:
