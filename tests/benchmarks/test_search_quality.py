@@ -13,7 +13,13 @@ from archgym.registry import agent_class, agent_names
 from archgym.space import Categorical, Designs, DesignSpace, Integer, Ordinal, Real, param
 from benchmarks.search_quality import statistics, summary
 from benchmarks.search_quality.contestants import GRIDS, contestants, perform
-from benchmarks.search_quality.facts import Facts, Volume, pareto_facts, weighted_facts
+from benchmarks.search_quality.facts import (
+    Facts,
+    Volume,
+    pareto_facts,
+    sampled_facts,
+    weighted_facts,
+)
 from benchmarks.search_quality.landscapes import (
     Landscape,
     environment_of,
@@ -170,6 +176,16 @@ def test_expectation_of_random_search_counts_weights_and_limits() -> None:
     assert facts.feasible == pytest.approx(0.7)
     assert facts.random_evaluations == pytest.approx(10.0)
     assert not facts.counts
+
+
+def test_facts_of_draws_by_hand() -> None:
+    found = sampled_facts(np.array([3.0, np.nan, 5.0, 9.0]), 3.0)
+    assert (found.median, found.feasible, found.random_evaluations) == (5.0, 0.75, 4.0)
+
+
+def test_limits_that_no_draw_keeps_are_refused() -> None:
+    with pytest.raises(ValueError, match="none of 4 random designs keeps the limits"):
+        sampled_facts(np.full(4, np.nan), None)
 
 
 def test_weights_of_canonical_designs_are_the_chances_of_a_uniform_draw() -> None:
