@@ -60,6 +60,18 @@ def test_it_has_nothing_to_tune() -> None:
 
 
 @pytest.mark.parametrize("goals", [1, 2])
+def test_while_there_is_progress_it_is_gp_with_the_same_seed(goals: int) -> None:
+    objective = {"minimize": ["access_ns", "energy_pj"][:goals]}
+    evaluated: dict[str, list[int]] = {"auto": [], "gp": []}
+    for name, keys in evaluated.items():
+        env = ConformanceEnvironment(objective=objective)
+        env.on_evaluated = lambda outcomes, keys=keys: keys.extend(outcomes.designs.keys())
+        make_agent(name, env.design_space, ["minimize"] * goals, seed=3).search(env, 50)
+    assert len(evaluated["gp"]) == 50
+    assert evaluated["auto"] == evaluated["gp"]
+
+
+@pytest.mark.parametrize("goals", [1, 2])
 def test_blind_members_get_their_turns_when_there_is_no_progress(goals: int) -> None:
     objective = {"minimize": ["access_ns", "energy_pj"][:goals]}
     env = ConformanceEnvironment(objective=objective)
