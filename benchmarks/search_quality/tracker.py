@@ -19,6 +19,8 @@ __all__ = ["CHECKPOINTS", "Done", "Tracker"]
 CHECKPOINTS = (100, 300, 1000)
 """Evaluations after which a run is looked at."""
 _DUPLICATES = ("identical", "equivalent", "functional", "same_outcome")
+_ROUNDING = 1e-6
+"""Of sums of relative costs."""
 
 
 class Done(Exception):
@@ -28,7 +30,8 @@ class Done(Exception):
 class Tracker:
     """Watches the proposals of a run, of whatever optimiser.
 
-    Every proposal counts, also one that was made before or breaks a rule.
+    Every proposal counts, also one that was made before or breaks a rule; one at a lower fidelity
+    counts by its relative cost, and what it gives is no result.
 
     Args:
         env: the environment, fresh.
@@ -37,7 +40,7 @@ class Tracker:
         volume: with several goals, what a run's value is.
 
     Attributes:
-        proposals: designs proposed so far, up to the budget.
+        proposals: designs proposed so far, up to the budget, whole ones.
         steps: number of the proposal and the new best value, whenever there is one.
         best: codes of the best design; the last one that entered the front, with several goals.
     """
@@ -50,7 +53,8 @@ class Tracker:
         volume: Volume | None = None,
     ) -> None:
         self.env, self.budget, self.volume = env, budget, volume
-        self.proposals = 0
+        self.proposals, self._spent = 0, 0.0
+        self._costs = {one.value: one.cost for one in env.fidelities}
         self.steps: list[tuple[int, float]] = []
         self.best: list[int] = []
         self._counts = dict.fromkeys((*_DUPLICATES, "illegal", "infeasible"), 0)
@@ -115,25 +119,28 @@ class Tracker:
         for i in range(len(outcomes)):
             if self.proposals >= self.budget:
                 return
-            self.proposals += 1
+            before, fidelity = self.proposals, float(outcomes.fidelity[i])
+            self._spent += self._costs[fidelity]
+            self.proposals = int(self._spent + _ROUNDING)
             self._count(outcomes, i)
-            if outcomes.feasible[i] and self._improves(outcomes.objectives[i]):
+            full = fidelity == 1.0
+            if full and outcomes.feasible[i] and self._improves(outcomes.objectives[i]):
                 self.best = outcomes.designs.codes[i].tolist()
-            if self.proposals in CHECKPOINTS or self.proposals == self.budget:
+            if any(before < n <= self.proposals for n in (*CHECKPOINTS, self.budget)):
                 self._mark()
 
     def _count(self, outcomes: Outcomes, i: int) -> None:
         codes = outcomes.designs.codes[i].tolist()
-        counts = self._counts
+        counts, fidelity = self._counts, float(outcomes.fidelity[i])
         counts["illegal"] += outcomes.status[i] == 1
         counts["infeasible"] += not outcomes.feasible[i]
         alive = codes.copy()
         for position in self._dead:
             alive[position] = 0
         keys = {
-            "identical": tuple(codes if self._raw is None else self._raw),
-            "equivalent": tuple(codes),
-            "functional": tuple(alive),
+            "identical": (*(codes if self._raw is None else self._raw), fidelity),
+            "equivalent": (*codes, fidelity),
+            "functional": (*alive, fidelity),
         }
         if outcomes.status[i] == 0:
             keys["same_outcome"] = outcomes.metrics[i].tobytes()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+import archgym
+from archgym.problem.simulator import SimulationResult
 from archgym.registry import agent_class, agent_names
 from archgym.space import Categorical, Designs, DesignSpace, Integer, Ordinal, Real, param
 from benchmarks.search_quality import statistics, summary
@@ -285,6 +288,33 @@ def test_tracker_tells_kinds_of_duplicates_apart() -> None:
         tracker.evaluate(codes)
     mark = tracker.result()["marks"]["5"]
     assert (mark["identical"], mark["equivalent"], mark["functional"]) == (1, 2, 3)
+
+
+class Trained(archgym.Environment):
+    """Looks better than it is where it is trained for a tenth of the time."""
+
+    design_space = DesignSpace([Integer("x", 0, 9)])
+    metrics: ClassVar = (archgym.Metric("error_rate", ""),)
+    default_objective: ClassVar = "minimize error_rate"
+    baseline: ClassVar = {"x": 9}
+    fidelities = (archgym.Fidelity(0.1, 0.1, "a tenth"), archgym.Fidelity(1.0, 1.0))
+
+    def simulate_batch_at(
+        self, designs: Designs, fidelity: float
+    ) -> list[tuple[SimulationResult, float]]:
+        return [({"error_rate": fidelity * (1.0 + design["x"])}, 0.0) for design in designs]
+
+
+def test_a_lower_fidelity_counts_by_its_cost_and_gives_no_result() -> None:
+    env = Trained()
+    tracker = Tracker(env, 3)
+    designs = env.design_space.designs([{"x": x} for x in range(10)])
+    env.evaluate_batch(designs, 0.1)
+    assert (tracker.proposals, tracker.steps) == (1, [])
+    env.evaluate_batch(designs[4:6])
+    found = tracker.result()
+    assert (found["proposals"], found["steps"], found["best"]) == (3, [(2, 5.0)], [4])
+    assert found["marks"]["3"]["identical"] == 0
 
 
 def test_run_is_deterministic_and_counts_its_proposals() -> None:
