@@ -69,10 +69,10 @@ class Auto(SequentialSampler):
     Each turn belongs to one member, which proposes a design. All members learn all outcomes,
     whoever proposed the design.
 
-    While the search makes progress, all turns belong to the model, and the designs are those of
-    agent ``gp`` with the same seed. After 60 designs without a new best one the members without a
-    model have turns too. Their share is a quarter after 120 further designs, and stays below a
-    half. Until a design keeps all limits it is three tenths at least.
+    While the search makes progress, all turns belong to the model: with full effort and without
+    history the designs are those of agent ``gp`` with the same seed. After 60 designs without a new
+    best one the members without a model have turns too. Their share is a quarter after 120 further
+    designs, and stays below a half. Until a design keeps all limits it is three tenths at least.
 
     The members without a model share their turns by recent success. A new best design counts as one
     success, another one among the best 5 % as a fifth of one. After 40 of their turns a success
