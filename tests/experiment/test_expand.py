@@ -205,3 +205,12 @@ def test_workloads_share_a_dataset_unless_the_space_follows_from_them(
     environment = {"id": "Accelerator-v0", "space": space, "workload": layers}
     trials = expand(small(environments=[environment]))
     assert len({trial.dataset for trial in trials}) == datasets
+
+
+def test_a_mistyped_agent_is_named_where_it_stands() -> None:
+    """Not the entry of an environment that looks for the right name."""
+    environments = [{"id": "Conformance-v0", "agents": ["auto"]}]
+    with pytest.raises(UnknownNameError, match=r"agents\[0\]\.name: .*'ato'.*'auto'"):
+        expand(small(environments=environments, agents=[{"name": "ato"}]))
+    with pytest.raises(UnknownNameError, match=r"environments\[0\]\.agents: .*'auto'"):
+        expand(small(environments=environments, agents=[{"name": "ga"}]))

@@ -21,7 +21,7 @@ from archgym.experiment.spec.schema import (
     EnvironmentEntry,
     Experiment,
 )
-from archgym.registry import environment_class, is_environment_file
+from archgym.registry import agent_names, environment_class, is_environment_file
 
 __all__ = ["Trial", "expand", "history_of"]
 
@@ -175,7 +175,15 @@ def _check_agents(experiment: Experiment) -> None:
     for number, entry in enumerate(experiment.environments):
         for name in entry.agents or ():
             if name not in known:
+                _check_own_names(known)
                 raise UnknownNameError("agent", name, known, f"environments[{number}].agents")
+
+
+def _check_own_names(agents: Sequence[str]) -> None:
+    """A mistyped name in ``agents`` is why another part of the file may not find it there."""
+    for number, name in enumerate(agents):
+        if ":" not in name and name not in agent_names():
+            raise UnknownNameError("agent", name, agent_names(), f"agents[{number}].name")
 
 
 def _setting_name(setting: _Setting) -> str:
