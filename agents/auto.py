@@ -32,8 +32,8 @@ _MAX_MODEL_FREE_SHARE = 0.5
 _SHARE_WHILE_LOST = 0.3
 """Share of turns of model-free members as long as nothing keeps the limits."""
 _PATIENCE, _HALF_WAY = 60, 120
-"""Designs without progress before model-free members have any turns, and further ones before they
-have half of that share."""
+"""Fewest designs without progress before model-free members have any turns, and further ones before
+they have half of that share."""
 _MEMORY = 40.0
 """Turns of model-free members after which the weight of a success has fallen to a third."""
 _DOUBT = 5.0
@@ -70,9 +70,10 @@ class Auto(SequentialSampler):
     whoever proposed the design.
 
     While the search makes progress, all turns belong to the model: with full effort and without
-    history the designs are those of agent ``gp`` with the same seed. After 60 designs without a new
-    best one the members without a model have turns too. Their share is a quarter after 120 further
-    designs, and stays below a half. Until a design keeps all limits it is three tenths at least.
+    history the designs are those of agent ``gp`` with the same seed. It stagnates once more designs
+    came after the best one than up to it, and at least 60. From then on the members without a model
+    have turns too. Their share is a quarter after 120 further designs, and stays below a half.
+    Until a design keeps all limits it is three tenths at least.
 
     The members without a model share their turns by recent success. A new best design counts as one
     success, another one among the best 5 % as a fifth of one. After 40 of their turns a success
@@ -309,7 +310,8 @@ class Auto(SequentialSampler):
 
     def _shares(self) -> Any:
         """Probabilities of the members, shape (n_members,)."""
-        stuck = max(0, self._idle - _PATIENCE)
+        until_best = len(self._known) - self._idle
+        stuck = max(0, self._idle - max(_PATIENCE, until_best))
         free = _MAX_MODEL_FREE_SHARE * stuck / (stuck + _HALF_WAY)
         if self._ranked and self._ranked[0] >= BROKEN_LIMIT_COST:
             free = max(free, _SHARE_WHILE_LOST)

@@ -89,6 +89,42 @@ def test_blind_members_get_their_turns_when_there_is_no_progress(goals: int) -> 
     assert min(agent.odds.values()) > 0.1
 
 
+def test_the_later_the_best_design_the_longer_the_model_goes_on_alone() -> None:
+    env = ConformanceEnvironment()
+    drawn = env.design_space.sample(400, np.random.default_rng(1))
+    drawn = drawn[(-env.evaluate_batch(drawn).reward).argsort(kind="stable")]
+    best, rest = drawn[:1], drawn[1:]
+
+    def gp_odds(before: int, after: int) -> float:
+        agent = Auto(env.design_space, seed=2)
+        for designs in (rest[:before], best, rest[before : before + after]):
+            agent.tell(designs, env.evaluate_batch(designs))
+        return agent.odds["gp"]
+
+    assert gp_odds(before=20, after=60) == 1.0
+    assert gp_odds(before=20, after=70) < 1.0
+    assert gp_odds(before=150, after=70) == 1.0
+    assert gp_odds(before=150, after=151) == 1.0
+    assert gp_odds(before=150, after=160) < 1.0
+
+
+def test_blind_members_help_until_a_design_keeps_the_limits() -> None:
+    env = ConformanceEnvironment(objective={"minimize": "access_ns", "limits": ["energy_pj <= 0"]})
+    designs = env.design_space.sample(30, np.random.default_rng(1))
+    outcomes = env.evaluate_batch(designs)
+    order = (-outcomes.reward).argsort(kind="stable")[::-1]
+    designs = designs[order]  # each nearer to the limit than all before: there is progress
+    agent = Auto(env.design_space, seed=2)
+    agent.tell(designs, env.evaluate_batch(designs))
+    assert agent.odds["gp"] == pytest.approx(0.7)
+    easier = ConformanceEnvironment(
+        objective={"minimize": "access_ns", "limits": ["energy_pj <= 1e9"]}
+    )
+    kept = easier.design_space.sample(1, np.random.default_rng(2))
+    agent.tell(kept, easier.evaluate_batch(kept))
+    assert agent.odds["gp"] == 1.0
+
+
 def test_members_are_told_of_what_others_found() -> None:
     env = ConformanceEnvironment()
     known = env.design_space.sample(40, np.random.default_rng(0))
