@@ -70,10 +70,10 @@ class Auto(SequentialSampler):
     whoever proposed the design.
 
     While the search makes progress, all turns belong to the model: with full effort and without
-    history the designs are those of agent ``gp`` with the same seed. It stagnates once more designs
-    came after the best one than up to it, and at least 60. From then on the members without a model
-    have turns too. Their share is a quarter after 120 further designs, and stays below a half.
-    Until a design keeps all limits it is three tenths at least.
+    history the designs are those of agent ``gp`` with the same seed. The search stagnates once more
+    designs came after the best one than up to it, and at least 60. From then on the members without
+    a model have turns too. Their share is a quarter after 120 further designs, and stays below a
+    half. Until a design keeps all limits it is three tenths at least.
 
     The members without a model share their turns by recent success. A new best design counts as one
     success, another one among the best 5 % as a fifth of one. After 40 of their turns a success
