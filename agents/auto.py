@@ -112,8 +112,8 @@ class Auto(SequentialSampler):
         With several workers: python benchmarks/asynchronous_quality.py
 
     Limits:
-        Where each component of the cost depends on four parameters, nearly half of the runs are
-            not within 1 % of the optimum after 300 designs.
+        Where each component of the cost depends on four parameters, two of five runs are not
+            within 1 % of the optimum after 300 designs.
         A history that is consistent but wrong can make it slightly worse than one from nothing.
         Where history leads to a good local optimum, it can stay there for longer than a search from
             nothing takes to find a better place.
