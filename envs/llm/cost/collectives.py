@@ -9,7 +9,15 @@ import numpy as np
 from archgym.envs.llm.cost.compiled import compiled
 from archgym.envs.llm.cost.records import TIERS
 
-__all__ = ["ALL_GATHER", "ALL_REDUCE", "REDUCE_SCATTER", "collective_s", "exchange_s", "send_s"]
+__all__ = [
+    "ALL_GATHER",
+    "ALL_REDUCE",
+    "REDUCE_SCATTER",
+    "collective_s",
+    "exchange_s",
+    "ring_s",
+    "send_s",
+]
 
 REDUCE_SCATTER, ALL_GATHER, ALL_REDUCE = 0, 1, 2
 
@@ -106,6 +114,22 @@ def exchange_s(system: Any, size: float, count: float, stride: float) -> float:
         if inside >= count:
             break
     return float(seconds)
+
+
+@compiled
+def ring_s(system: Any, size: float, count: float, stride: float) -> float:
+    """Seconds in which parts of ``size`` bytes go around a group, from neighbour to neighbour.
+
+    Each member passes all parts on but the one that its neighbour had at the start. Each step
+    waits for the slowest link of the ring, which is one between nodes if any is.
+    """
+    if count <= 1 or size <= 0:
+        return 0.0
+    level = 0
+    while level < TIERS - 1 and _members(system, count, stride, level) < count:
+        level += 1
+    rate = system.link_rate[level] * system.link_share[level]
+    return float((count - 1.0) * (system.link_latency[level] + size / rate))
 
 
 @compiled

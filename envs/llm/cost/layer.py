@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from archgym.envs.llm.cost.collectives import exchange_s
+from archgym.envs.llm.cost.collectives import exchange_s, ring_s
 from archgym.envs.llm.cost.compiled import compiled
 from archgym.envs.llm.cost.efficiency import memory_s
 from archgym.envs.llm.cost.kernels import (
@@ -174,13 +174,13 @@ def _ring(
         tokens: of the micro-batch on this GPU.
         value: width of its keys.
     """
-    size = 2.0 * tokens * value * system.element_bytes * (plan.context - 1.0)
-    stride = float(plan.context_stride)
-    seconds = exchange_s(system, size, float(plan.context), stride)
+    part = 2.0 * tokens * value * system.element_bytes
+    seconds = ring_s(system, part, float(plan.context), float(plan.context_stride))
     for phase in range(4):
         if phase != 2 and sums[phase, COUNT] > 0:
-            sums[phase, NETWORK_BYTES] += size
-            message = seconds * (2.0 if phase == INPUTS else 1.0)
+            times = 2.0 if phase == INPUTS else 1.0  # their gradients go around too
+            sums[phase, NETWORK_BYTES] += times * part * (plan.context - 1.0)
+            message = times * seconds
             beside = sums[phase, TIME] - before[phase]
             usage = system.link_usage[0 if plan.tensor * plan.context <= system.link_size[0] else 1]
             sums[phase, NETWORK] += max(message - beside, usage * message)
@@ -239,7 +239,8 @@ def _experts(model: Any, plan: Any, system: Any, sums: Any, space: Any, tokens: 
     elementwise(system, sums, routed * width, moved, routed * width, moved, full)
     shard = float(plan.tensor) if plan.sequence_parallel else 1.0
     size = routed * width * e / shard
-    stride = float(plan.context_stride)
+    # Experts spread over context ranks first, then over data ranks, wherever those are.
+    stride = float(plan.context_stride if plan.context > 1 else plan.data_stride)
     seconds = 2.0 * exchange_s(system, size, float(plan.expert), stride)
     for phase in range(4):
         if phase != 2 and (phase != AGAIN or full):

@@ -10,7 +10,15 @@ from archgym.envs.llm.cost.compiled import compiled
 from archgym.envs.llm.cost.layer import FULL, GRADIENTS, STORED, WORKING
 from archgym.envs.llm.cost.pipeline import in_flight
 
-__all__ = ["GRADIENT", "OPTIMIZER", "PARAMETER", "layer_parameters", "memory", "table_parameters"]
+__all__ = [
+    "GRADIENT",
+    "OPTIMIZER",
+    "PARAMETER",
+    "layer_parameters",
+    "memory",
+    "share_of_rank",
+    "table_parameters",
+]
 
 OPTIMIZER, GRADIENT, PARAMETER = 1, 2, 3
 """What is sharded over data- and context-parallel ranks, each with those before it."""
@@ -31,9 +39,32 @@ def layer_parameters(model: Any, plan: Any, sparse: bool) -> tuple[float, float]
 
 
 @compiled
-def table_parameters(model: Any, plan: Any) -> float:
-    """Parameters of the embedding, or of the output layer, on one GPU."""
-    return float(model.vocabulary * model.hidden / plan.tensor)
+def table_parameters(model: Any, plan: Any, stage: int) -> float:
+    """Parameters of the embedding (first stage) and the output layer (last), on one GPU.
+
+    A stage that has both holds them once where they are tied.
+    """
+    tables = 0.0
+    if stage == 0:
+        tables += 1.0
+    if stage == plan.pipeline - 1 and not (model.tied and stage == 0):
+        tables += 1.0
+    return float(tables * model.vocabulary * model.hidden / plan.tensor)
+
+
+@compiled
+def share_of_rank(plan: Any, own: float, experts: float) -> float:
+    """Parameters of which a GPU keeps the optimizer, where data and context ranks share it.
+
+    Experts are shared by fewer ranks, those that hold the same ones.
+
+    Args:
+        plan: the plan.
+        own: parameters that all data and context ranks hold.
+        experts: parameters of experts.
+    """
+    count = max(1.0, float(plan.data * plan.context))
+    return float(own / count + experts / max(1.0, np.floor(count / plan.expert)))
 
 
 @compiled
@@ -47,14 +78,12 @@ def _states(
         system: the cluster and its software.
         own: parameters that all data and context ranks hold.
         experts: parameters of experts.
-        one: parameters of a layer.
+        one: parameters of the largest layer.
         number: layers.
         out: takes the three figures.
     """
-    count = max(1.0, float(plan.data * plan.context))
-    fewer = max(1.0, np.floor(count / plan.expert))
     whole = own + experts
-    shard = own / count + experts / fewer
+    shard = share_of_rank(plan, own, experts)
     out[0], out[2] = whole * system.element_bytes, whole * system.master_bytes
     if plan.sharding == PARAMETER:
         out[0] = (shard + 2.0 * one) * system.element_bytes
@@ -62,7 +91,7 @@ def _states(
         out[2] = shard * system.master_bytes
     if system.operators:  # one layer is added up in 32 bits
         single = whole / max(1.0, number)
-        parts = count if plan.sharding >= OPTIMIZER else 1.0
+        parts = max(1.0, float(plan.data * plan.context)) if plan.sharding >= OPTIMIZER else 1.0
         out[1] = single * 4.0 + (whole - single) * system.gradient_bytes / parts
     elif plan.sharding >= GRADIENT:
         out[1] = (shard + one) * system.gradient_bytes
@@ -111,10 +140,11 @@ def memory(
         number = layers[stage, 0] + layers[stage, 1]
         last = stage == plan.pipeline - 1
         own = layers[stage, 0] * per_layer[0, 0] + layers[stage, 1] * per_layer[1, 0]
-        table = table_parameters(model, plan) * float((stage == 0) + last)
-        own += 0.5 * table if plan.pipeline == 1 and model.tied else table
+        own += table_parameters(model, plan, stage)
         kind = 0 if layers[stage, 0] else 1
         one = per_layer[kind, 0] + per_layer[kind, 1]
+        if layers[stage, 1]:
+            one = max(one, per_layer[1, 0] + per_layer[1, 1])
         _states(plan, system, own, layers[stage, 1] * per_layer[1, 1], one, number, parts)
         flight = in_flight(plan.schedule, plan.pipeline, plan.virtual, plan.micro_batches, stage)
         stored = layers[stage, 0] * space[0, STORED] + layers[stage, 1] * space[1, STORED]

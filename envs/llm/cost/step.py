@@ -140,10 +140,10 @@ def iteration(model: Any, plan: Any, system: Any, closed: bool, out: Any) -> Non
     backs, sharded = np.zeros(stages), np.zeros(stages)
     for stage in range(stages):
         shared = layers[stage, 0] * per_layer[0, 0] + layers[stage, 1] * per_layer[1, 0]
-        if model.vocabulary and stage in (0, stages - 1):
-            shared += table_parameters(model, plan)
+        shared += table_parameters(model, plan, stage)
+        experts = layers[stage, 1] * per_layer[1, 1]
         number = layers[stage].sum()
-        sharded[stage] = lengthen_passes(plan, system, shared, number, passes[stage])
+        sharded[stage] = lengthen_passes(plan, system, shared, experts, number, passes[stage])
         backs[stage] = passes[stage, :, 1:].sum()
     _sends(model, plan, system, send)
     _run(plan, passes, send, closed, done)

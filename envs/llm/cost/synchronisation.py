@@ -15,45 +15,60 @@ from archgym.envs.llm.cost.collectives import (
 from archgym.envs.llm.cost.compiled import compiled
 from archgym.envs.llm.cost.efficiency import combined_s, memory_s, vector_s
 from archgym.envs.llm.cost.kernels import FORWARD, MEMORY
-from archgym.envs.llm.cost.memory import GRADIENT, OPTIMIZER, PARAMETER, table_parameters
+from archgym.envs.llm.cost.memory import (
+    GRADIENT,
+    OPTIMIZER,
+    PARAMETER,
+    share_of_rank,
+    table_parameters,
+)
 
 __all__ = ["after_s", "lengthen_passes"]
 
 
 @compiled
-def _data_s(system: Any, plan: Any, size: float, kind: int) -> float:
+def _data_s(system: Any, plan: Any, size: float, kind: int, expert: int) -> float:
     """Seconds of a collective of those that add up gradients: all data and context ranks.
 
     Where other ranks lie between its parts, each GPU exchanges its share of the vector with those
     of its place in the other parts, while a context-parallel group exchanges within itself; the
     two overlap in chunks, so the slower one counts.
+
+    Args:
+        system: the cluster.
+        plan: the plan.
+        size: bytes of the whole vector on each GPU.
+        kind: which collective.
+        expert: neighbours that hold different experts, so that one of as many ranks takes part;
+            1 for parameters that all ranks hold.
     """
-    near, data, context = float(plan.context_stride), float(plan.data), float(plan.context)
+    near, context = float(plan.context_stride * expert), max(1.0, plan.context / expert)
+    data = np.floor(float(plan.data * plan.context) / expert / context)
     tier, slowed = plan.data_tier, plan.data_slowed
     if plan.data_stride <= plan.context_stride * plan.context:
         return float(collective_s(system, kind, size, data * context, near, tier, slowed))
     inside = collective_s(system, kind, size, context, near, tier, slowed)
-    far = float(plan.data_stride)
+    far = plan.data_stride * max(1.0, float(expert) / plan.context)
     return float(max(inside, collective_s(system, kind, size / context, data, far, tier, slowed)))
 
 
 @compiled
-def _synchronised_s(system: Any, plan: Any, size: float) -> float:
+def _synchronised_s(system: Any, plan: Any, size: float, expert: int) -> float:
     """Seconds in which data- and context-parallel ranks add up gradients of ``size`` bytes.
 
     Where the optimizer is sharded, the updated parameters are gathered too. Gradients that are
-    sharded themselves have been added up by then.
+    sharded themselves have been added up by then. ``expert`` is as in :func:`_data_s`.
     """
     if size <= 0:
         return 0.0
     if plan.sharding == 0:
-        return _data_s(system, plan, size, ALL_REDUCE)
+        return _data_s(system, plan, size, ALL_REDUCE, expert)
     weights = size * (1.0 if system.operators else system.element_bytes / system.gradient_bytes)
     seconds = 0.0
     if system.operators or plan.sharding == OPTIMIZER:
-        seconds += _data_s(system, plan, size, REDUCE_SCATTER)
+        seconds += _data_s(system, plan, size, REDUCE_SCATTER, expert)
     if plan.sharding < PARAMETER:
-        seconds += _data_s(system, plan, weights, ALL_GATHER)
+        seconds += _data_s(system, plan, weights, ALL_GATHER, expert)
     return seconds
 
 
@@ -77,12 +92,10 @@ def _optimizer_s(system: Any, plan: Any, parameters: float, layers: float, back:
     Args:
         system: the cluster.
         plan: the plan.
-        parameters: before they are sharded.
+        parameters: those that this GPU updates.
         layers: of the stage.
         back: seconds of the last micro-batch's backward pass in which the network is idle.
     """
-    if plan.sharding >= OPTIMIZER:
-        parameters /= plan.data * plan.context
     if plan.offload_optimizer and not system.operators:
         return _host_optimizer_s(system, parameters, back)
     if system.operators:
@@ -95,16 +108,6 @@ def _optimizer_s(system: Any, plan: Any, parameters: float, layers: float, back:
         return seconds * max(1.0, layers)
     moved = 2.0 * system.master_bytes + system.gradient_bytes + system.element_bytes
     return float(memory_s(system, moved * parameters) + 4.0 * system.kernel_s)
-
-
-@compiled
-def _synchronised_experts(system: Any, plan: Any, size: float) -> float:
-    """Gradients of experts, over the ranks that hold the same ones."""
-    count = np.floor(float(plan.data * plan.context) / plan.expert)
-    stride = float(plan.context_stride if plan.context > 1 else plan.data_stride) * plan.expert
-    return float(
-        collective_s(system, ALL_REDUCE, size, count, stride, plan.data_tier, plan.data_slowed)
-    )
 
 
 @compiled
@@ -152,7 +155,9 @@ def _lengthened_s(busy: float, network: float, usage: float) -> float:
 
 
 @compiled
-def lengthen_passes(plan: Any, system: Any, parameters: float, number: float, passes: Any) -> float:
+def lengthen_passes(
+    plan: Any, system: Any, parameters: float, experts: float, number: float, passes: Any
+) -> float:
     """Adds the collectives that sharding repeats in every micro-batch to a stage's passes.
 
     Sharded parameters are gathered for every pass, and gradients spread after every backward
@@ -162,6 +167,7 @@ def lengthen_passes(plan: Any, system: Any, parameters: float, number: float, pa
         plan: the plan.
         system: the cluster.
         parameters: of the stage, without experts.
+        experts: parameters of its experts, which the ranks share that hold the same ones.
         number: layers of the stage.
         passes: seconds of forward, backward and late passes, shape (virtual, 3).
 
@@ -171,11 +177,12 @@ def lengthen_passes(plan: Any, system: Any, parameters: float, number: float, pa
     count = float(plan.data * plan.context)
     if system.operators or plan.sharding < GRADIENT or count <= 1 or not number:
         return 0.0
-    each, added = parameters / number, 0.0
-    gather = 0.0
-    if plan.sharding == PARAMETER:
-        gather = _data_s(system, plan, each * system.element_bytes, ALL_GATHER)
-    spread = _data_s(system, plan, each * system.gradient_bytes, REDUCE_SCATTER)
+    added = gather = spread = 0.0
+    for kind in range(2):
+        each, expert = (experts if kind else parameters) / number, plan.expert if kind else 1
+        if plan.sharding == PARAMETER:
+            gather += _data_s(system, plan, each * system.element_bytes, ALL_GATHER, expert)
+        spread += _data_s(system, plan, each * system.gradient_bytes, REDUCE_SCATTER, expert)
     others = max(0.0, number / plan.virtual - 1.0)
     for chunk in range(plan.virtual):
         for side in range(2):
@@ -211,27 +218,28 @@ def after_s(
     number = layers[0] + layers[1]
     shared = layers[0] * per_layer[0, 0] + layers[1] * per_layer[1, 0]
     experts = layers[1] * per_layer[1, 1]
-    table = 0.0
-    if model.vocabulary and stage in (0, plan.pipeline - 1):
-        table = table_parameters(model, plan)
+    table = table_parameters(model, plan, stage)
     fields[0] = total = 0.0
     width = system.element_bytes if system.operators else system.gradient_bytes
     if count > 1 and number:
-        each = _synchronised_s(system, plan, shared / number * width)
+        each = _synchronised_s(system, plan, shared / number * width, 1)
+        each += _synchronised_s(system, plan, experts / number * width, plan.expert)
         if system.operators:
             total = each * number
         else:  # buckets of many layers
-            total = _synchronised_s(system, plan, shared * width)
+            total = _synchronised_s(system, plan, shared * width, 1)
+            total += _synchronised_s(system, plan, experts * width, plan.expert)
             each = min(each, total / number)
-        total += _synchronised_s(system, plan, table * width)
+        total += _synchronised_s(system, plan, table * width, 1)
         if plan.sharding < PARAMETER:
             fields[0] = _exposed_s(plan, system, part, back, number, each, total)
-        if experts > 0:
-            fields[0] += _synchronised_experts(system, plan, experts * width)
     if table and model.tied and plan.pipeline > 1 and not system.operators:
         stride = float(plan.pipeline_stride * (plan.pipeline - 1))
         fields[0] += collective_s(
             system, ALL_REDUCE, table * width, 2.0, stride, -1, plan.pipeline_slowed
         )
     left = max(0.0, back - total) if plan.data_overlap else back
-    fields[1] = _optimizer_s(system, plan, shared + experts + table, number, left)
+    updated = shared + experts + table
+    if plan.sharding >= OPTIMIZER:
+        updated = share_of_rank(plan, shared + table, experts)
+    fields[1] = _optimizer_s(system, plan, updated, number, left)
