@@ -7,21 +7,23 @@ import itertools
 import json
 import os
 import platform
+import secrets
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from archgym.data.dataset import Dataset
-from archgym.data.journal import Journal, journal_of
+from archgym.data.journal import Journal, Lines, journal_of, rest
 from archgym.data.schema import SIDECAR, Sidecar, accepting_command
 from archgym.errors import DatasetError, check_received
-from archgym.evaluation.outcome import Row
-from archgym.evaluation.recorder_protocol import Durability, Flight
+from archgym.evaluation.recorder_protocol import Durability, Flight, Rows
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.description import ProblemDescription
@@ -93,12 +95,13 @@ class TrialRecorder:
     ) -> None:
         self.directory = directory
         stamp = time.strftime("%Y%m%dT%H%M%S")
-        self.trial_id = trial.trial_id or f"{trial.agent}-{stamp}-{os.getpid()}-{next(_counter)}"
+        # Containers that share the folder may all have process 1.
+        unique = f"{os.getpid()}-{next(_counter)}-{secrets.token_hex(4)}"
+        self.trial_id = trial.trial_id or f"{trial.agent}-{stamp}-{unique}"
         self._problem, self._trial = problem, trial
         self._baseline, self._optimum = baseline, optimum
         self._journal: Journal | None = None
         self._n, self._began = -1, time.time()
-        self._rows = self._checksum = 0
         self._durable, self._slow = durable, False
         self._pid, self._first_step = os.getpid(), 0
         open_dataset(directory, problem)
@@ -107,13 +110,13 @@ class TrialRecorder:
             self.resumed = Dataset(directory).logged_trial(self.trial_id)
 
     def write(
-        self, first_step: int, rows: Iterable[Row], agent_s: float, flight: Flight | None = None
+        self, first_step: int, rows: Rows, agent_s: float, flight: Flight | None = None
     ) -> None:
         """Hands rows to the operating system.
 
         Args:
             first_step: number of the first one in the trial.
-            rows: evaluations, in order.
+            rows: gives the evaluations, in order.
             agent_s: seconds that the agent spent on each.
             flight: of all of them, if an executor simulates designs.
 
@@ -124,12 +127,19 @@ class TrialRecorder:
             self._go_on_in_child(first_step)
         if self._journal is None or self._journal.closed:
             self._begin()
-        assert self._journal is not None
-        before, step = (self._checksum, self._rows), first_step - self._first_step
+        journal, n = self._journal, self._n
+        assert journal is not None
+        if journal.removed:
+            self._put_back(journal)
+        step, before = first_step - self._first_step, journal.state_of(n)
+        blocks = partial(self._blocks, step, rows, agent_s, flight)
         try:
-            self._journal.append(self._blocks(step, rows, agent_s, flight))
-        except BaseException:
-            self._checksum, self._rows = before
+            journal.append(n, blocks)
+        except Exception:
+            raise
+        except BaseException:  # an interruption, but the simulations have ended
+            if journal.state_of(n) == before:
+                journal.append(n, blocks)
             raise
 
     def settle(self) -> bool:
@@ -139,29 +149,36 @@ class TrialRecorder:
             DatasetError: if the disk does not take them.
         """
         wait, self._slow = self._slow or self._durable == "always", False
-        if not wait or self._durable == "second" or self._journal is None:
+        journal, wait = self._journal, wait and self._durable != "second"
+        if journal is None or not (wait or journal.unconfirmed):
             return False
-        self._journal.sync()
+        journal.sync()
         return True
 
     def _begin(self) -> None:
         description = self._description()  # first: what fails must not leave an open journal
         self._journal = None  # until the line is there: on a full disk nothing is to end the trial
         journal = journal_of(self.directory)
-        self._n, self._checksum = journal.begin(description)
+        self._n = journal.begin(description)
         self._journal = journal
-        self._rows = 0
+
+    def _put_back(self, journal: Journal) -> None:
+        """Makes the folder anew that somebody removed, with what this process recorded."""
+        open_dataset(self.directory, self._problem)
+        rows = journal.put_back(self.directory)
+        what = f"{self.directory} was removed while rows were recorded in it"
+        then = f"it has been made again with the {rows:,} rows that this process had not closed"
+        warnings.warn(f"{what}: {then}; what else was in it is lost", stacklevel=2)
 
     def _blocks(
-        self, step: int, rows: Iterable[Row], agent_s: float, flight: Flight | None
-    ) -> Iterator[bytes]:
+        self, step: int, rows: Rows, agent_s: float, flight: Flight | None, checksum: int
+    ) -> Iterator[Lines]:
         """Lines of the journal, some thousand at a time."""
         ended = time.time_ns() // 1000 if flight is None else round(flight.ended * 1e6)
         tail = f",{int(agent_s * 1e9)},{ended}{_of_flight(flight)}"
-        lines, checksum = [], self._checksum
-        n = self._n
+        lines, n = [], self._n
         # Unpacked, which is faster than attributes: fields are those of Row, in order.
-        for codes, values, _, _, _, reward, status, why, feasible, cached, seconds, at in rows:
+        for codes, values, _, _, _, reward, status, why, feasible, cached, seconds, at in rows():
             metrics = "null" if status else str(values).replace("nan", "null")
             reason = _quote(why) if why else '""'
             # Texts of two flags, which are several times faster than formats.
@@ -178,13 +195,10 @@ class TrialRecorder:
             lines.append(b"%b,%d]\n" % (content, checksum))
             step += 1
             if len(lines) == ROWS_AT_ONCE:
-                self._rows += len(lines)
-                yield b"".join(lines)
+                yield b"".join(lines), checksum, len(lines)
                 lines = []
-        self._checksum = checksum
         if lines:
-            self._rows += len(lines)
-            yield b"".join(lines)
+            yield b"".join(lines), checksum, len(lines)
 
     def _go_on_in_child(self, first_step: int) -> None:
         """After a fork the parent goes on with the trial, and the child begins a new one."""
@@ -201,8 +215,8 @@ class TrialRecorder:
         if self._journal is None and state == "finished":
             self._begin()  # all from the log: record that it is over
         if self._journal is not None and not self._journal.closed:
-            self._journal.end(self._n, state, self._rows, self._checksum)
-            self._journal.rest()
+            self._journal.end(self._n, state)
+            rest(self._journal)
         self._journal = None
 
     def _description(self) -> dict[str, Any]:

@@ -62,6 +62,7 @@ class Ledger:
         self._scoring = OutcomeBuilder(self._names, scorer, self._cache)
         self._returned_at = time.perf_counter()
         self._in_agent = 0.0
+        self._interruption: BaseException | None = None
 
     @property
     def budget(self) -> int | None:
@@ -161,17 +162,25 @@ class Ledger:
         if self._recorder is not None:
             try:
                 if flight is None:
-                    self._recorder.write(step, rows(), agent_s)
+                    self._recorder.write(step, rows, agent_s)
                 else:
-                    self._recorder.write(step, rows(), agent_s, flight)
-            except BaseException:
+                    self._recorder.write(step, rows, agent_s, flight)
+            except Exception:
                 self._cache.forget_from(first)
                 raise
+            except BaseException as interruption:  # the recorder has written them: count them
+                self._interruption = interruption
 
     def _settle(self) -> None:
-        """Before the agent gets outcomes: makes their rows durable, which is none of its time."""
+        """Before the agent gets outcomes: makes their rows durable, which is none of its time.
+
+        An interruption that came while they were recorded is raised here, once they are counted.
+        """
         if self._recorder is not None and self._recorder.settle():
             self._returned_at = time.perf_counter()
+        if self._interruption is not None:
+            interruption, self._interruption = self._interruption, None
+            raise interruption
 
     def _count(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple, Protocol, get_args
 
 from archgym.evaluation.outcome import Row
@@ -13,6 +13,10 @@ Durability = Literal["auto", "second", "always"]
 does not lose, but a power cut does: ``second``, within a second; ``always``, before the agent gets
 its outcome; ``auto``, before the agent gets it if the simulation took a second or more."""
 DURABILITIES: tuple[str, ...] = get_args(Durability)
+
+
+Rows = Callable[[], Iterable[Row]]
+"""Gives the rows of an evaluation, in order."""
 
 
 class Flight(NamedTuple):
@@ -45,13 +49,15 @@ class Recorder(Protocol):
     resumed: ResumedLog | None
 
     def write(
-        self, first_step: int, rows: Iterable[Row], agent_s: float, flight: Flight | None = None
+        self, first_step: int, rows: Rows, agent_s: float, flight: Flight | None = None
     ) -> None:
         """Hands rows to the operating system before the agent gets the outcomes.
 
+        What is no :class:`Exception`, such as a KeyboardInterrupt, is raised once they are written.
+
         Args:
             first_step: index of the first one in the trial.
-            rows: evaluations, in order.
+            rows: gives the evaluations, in order; called again if an interruption comes meanwhile.
             agent_s: seconds that the agent spent on each.
             flight: of all of them, if an executor simulates designs.
         """

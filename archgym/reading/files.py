@@ -17,6 +17,7 @@ import json
 import lzma
 import math
 import os
+import resource
 import stat
 import tokenize
 import zipfile
@@ -58,6 +59,22 @@ def meant_file(path: Path) -> str:
     return f". Did you mean {str(path.with_name(near[0]))!r}?" if near else ""
 
 
+def open_file(path: Path, flags: int, mode: int = 0o777) -> int:
+    """As :func:`os.open`; where as many files are open as the soft limit allows, it is raised.
+
+    A process may have a journal open for each of hundreds of datasets, and read a dataset that
+    hundreds of others have left.
+    """
+    try:
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+    except OSError as error:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if error.errno != errno.EMFILE or soft == hard:
+            raise
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+
+
 def opened(path: Path) -> io.BufferedReader:
     """Opens a file for reading; nothing else is waited for, or read without an end.
 
@@ -65,7 +82,7 @@ def opened(path: Path) -> io.BufferedReader:
         OSError: if it cannot be opened, or is a pipe, a device or a folder.
     """
     # A pipe that nobody writes to would block here.
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    handle = open_file(path, os.O_RDONLY | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         folder = stat.S_ISDIR(os.fstat(handle).st_mode)
         os.close(handle)

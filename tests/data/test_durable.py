@@ -44,7 +44,9 @@ class Disk:
                 self.journal_syncs += path.endswith(".jsonl")
 
         monkeypatch.setattr(os, "fsync", noted)
-        monkeypatch.setattr("archgym.data.journal.SYNC_S", 1000.0)  # only what is waited for
+        monkeypatch.setattr(
+            "archgym.data.journal.writing.SYNC_S", 1000.0
+        )  # only what is waited for
 
     def rows(self, dataset: Path) -> int:
         """Rows of a dataset that are on disk."""

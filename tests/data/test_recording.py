@@ -294,16 +294,16 @@ def test_a_full_disk_leaves_no_half_row_and_no_trace_of_the_evaluation(
     env = Adder(record=tmp_path)
     env.evaluate(DESIGNS[0])
     before = lines(tmp_path)
-    write = os.write
+    write = os.pwrite
     calls = []
 
-    def full(handle: int, data: bytes) -> int:
+    def full(handle: int, data: bytes, at: int) -> int:
         calls.append(handle)
         if partly and len(calls) == 1:
-            return write(handle, data[:partly])
+            return write(handle, data[:partly], at)
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(os, "write", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(DatasetError, match="No space left"):
         env.evaluate(DESIGNS[2])
     calls.clear()

@@ -1,0 +1,62 @@
+"""The journals that this process has open: one for each dataset."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from archgym.data.journal.writing import Journal
+
+_journals: dict[Path, Journal] = {}
+_keepers: list[object] = []
+
+
+@contextlib.contextmanager
+def journals_kept_open() -> Iterator[None]:
+    """In the block this process writes all trials of a dataset to one journal.
+
+    At its end, journals in which every trial is over are closed.
+    """
+    keeper = object()
+    _keepers.append(keeper)
+    try:
+        yield
+    finally:
+        _keepers.remove(keeper)
+        for journal in list(_journals.values()):
+            rest(journal)
+
+
+def journal_of(directory: Path) -> Journal:
+    """This process's open journal in a dataset."""
+    key = directory.resolve()
+    journal = _journals.get(key)
+    if journal is not None and journal.removed and journal.idle:
+        journal.close()
+    if journal is None or journal.closed or journal.removed:
+        journal = _journals[key] = Journal(directory)
+    return journal
+
+
+def rest(journal: Journal) -> None:
+    """Closes a journal if every trial in it is over, unless journals are kept open for more."""
+    if journal.idle and not _keepers:
+        journal.close()
+
+
+def close_journals(directory: Path) -> None:
+    """Closes this process's journal in a dataset, if it has one."""
+    journal = _journals.pop(directory.resolve(), None)
+    if journal is not None:
+        journal.close()
+
+
+def _abandon_all() -> None:
+    """After a fork: each process writes a separate journal."""
+    while _journals:
+        _journals.popitem()[1].abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

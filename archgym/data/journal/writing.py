@@ -1,0 +1,317 @@
+"""Writing a journal: whole lines, or none, whatever interrupts it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import itertools
+import os
+import secrets
+import socket
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from archgym.data.journal.lines import with_checksum
+from archgym.errors import DatasetError
+from archgym.reading.files import open_file
+
+SYNC_S = 1.0
+"""Seconds between two syncs to disk."""
+_counter = itertools.count()
+_AT_ONCE = 1 << 20
+Lines = tuple[bytes, int, int]
+"""Some lines of one trial, the checksum of the last one, and how many of them are rows."""
+
+
+class _Written(NamedTuple):
+    """How far a journal is written.
+
+    Attributes:
+        size: bytes of whole lines.
+        n: number of the trial that the last one belongs to.
+        checksum: of the last line.
+        rows: how many that trial has in the journal.
+    """
+
+    size: int
+    n: int
+    checksum: int
+    rows: int
+
+
+class Journal:
+    """One process's journal in one dataset.
+
+    Args:
+        directory: the dataset's folder.
+
+    Attributes:
+        path: its file.
+        closed: whether it takes no more lines.
+
+    Raises:
+        DatasetError: if it cannot be created.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._file, self.path = _new_file(directory / "journal")
+        self.closed = False
+        self._written = _Written(0, -1, 0, 0)
+        self._trials: dict[int, tuple[int, int]] = {}  # checksum and rows of each trial
+        self._open_trials: set[int] = set()
+        self._unsynced: list[tuple[int, bytes]] = []  # with their places in the file
+        self._unconfirmed = self._torn = self._entered = False
+        self._wake = threading.Event()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._sync_regularly, name="archgym-journal", daemon=True).start()
+
+    @property
+    def idle(self) -> bool:
+        """Whether every trial in it is over."""
+        return not self._open_trials
+
+    @property
+    def removed(self) -> bool:
+        """Whether its file was deleted; what is written to it is lost when it is closed."""
+        return not self.closed and os.fstat(self._file).st_nlink == 0
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether the disk refused rows; they are kept, and written again by :meth:`sync`."""
+        return self._unconfirmed
+
+    def begin(self, trial: dict[str, Any]) -> int:
+        """Announces a trial; the number that its rows carry."""
+        n = len(self._trials)
+        self._append(n, [(*with_checksum({"trial": trial, "n": n}, 0), 0)])
+        self._open_trials.add(n)
+        return n
+
+    def append(self, n: int, blocks: Callable[[int], Iterable[Lines]]) -> None:
+        """Hands rows of a trial to the operating system, all of them or none.
+
+        Args:
+            n: its number.
+            blocks: takes the checksum of the trial's last line, and gives the rows: lines, each a
+                JSON list in the order of :data:`ROW_FIELDS`, perhaps with :data:`FLIGHT_FIELDS`,
+                with the checksum behind it, and a newline.
+
+        Raises:
+            DatasetError: if they cannot be written; then none of them is in the journal.
+        """
+        self._append(n, blocks(self.state_of(n)[0]))
+
+    def state_of(self, n: int) -> tuple[int, int]:
+        """Checksum of the last line of a trial, and the number of its rows in this journal."""
+        last = self._written
+        return (last.checksum, last.rows) if last.n == n else self._trials[n]
+
+    def end(self, n: int, state: str) -> None:
+        """Writes that a trial is over.
+
+        Args:
+            n: its number.
+            state: how it ended.
+        """
+        checksum, rows = self.state_of(n)
+        end = {"end": n, "state": state, "timestamp": time.time(), "rows": rows}
+        self._append(n, [(*with_checksum(end, checksum), 0)])
+        self._open_trials.discard(n)
+
+    def sync(self) -> None:
+        """Waits until all rows are on disk, and the folders in which the journal is.
+
+        Raises:
+            DatasetError: if the disk does not take them; they are kept, and written again when
+                this is called next.
+        """
+        with self._lock:
+            if self.closed or not self._unsynced:
+                return
+            self._confirm()
+            if not self._entered:
+                sync_folders(self.path.parent)
+                self._entered = True
+
+    def put_back(self, directory: Path) -> int:
+        """Writes a journal whose file was deleted into a new one.
+
+        Args:
+            directory: the dataset's folder, made anew.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            DatasetError: if that is not possible; nothing is lost by it.
+        """
+        with self._lock:
+            file, path = _new_file(directory / "journal")
+            try:
+                for at in range(0, self._written.size, _AT_ONCE):
+                    length = min(_AT_ONCE, self._written.size - at)
+                    _write(file, os.pread(self._file, length, at), at)
+                os.fsync(file)
+            except OSError as error:
+                os.close(file)
+                path.unlink(missing_ok=True)
+                raise DatasetError(f"cannot write to {path}: {error.strerror}") from error
+            old, self._file, self.path = self._file, file, path
+            self._unconfirmed = self._torn = self._entered = False
+            self._unsynced.clear()
+            os.close(old)
+            return self._rows()
+
+    def close(self) -> None:
+        """Syncs, closes and unlocks the file; warns of rows that are lost or not on disk."""
+        problems, lost = [], self._rows() if self.removed else 0
+        if lost:
+            folder = self.path.parent.parent
+            problems.append(f"{folder} was removed: {lost:,} rows recorded in it are lost")
+        with self._lock:
+            if self.closed:
+                return
+            try:
+                with contextlib.suppress(OSError):
+                    self._mend()
+                self._confirm()
+            except DatasetError as error:
+                problems.append(str(error))
+            self.closed = True
+            self._wake.set()
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # a forked child may hold the file too
+            os.close(self._file)
+        for problem in problems:
+            warnings.warn(problem, stacklevel=2)
+
+    def abandon(self) -> None:
+        """Lets go of a journal that belongs to the parent of this process."""
+        if not self.closed:  # once closed, its descriptor may belong to another file
+            self.closed = True
+            os.close(self._file)
+
+    # -- inner workings --------------------------------------------------------------------------
+
+    def _append(self, n: int, blocks: Iterable[Lines]) -> None:
+        with self._lock:
+            if self.closed:
+                raise DatasetError(f"the journal {self.path} is closed")
+            last = self._written
+            if last.n >= 0:
+                self._trials[last.n] = last.checksum, last.rows
+            size, (checksum, rows) = last.size, self._trials.get(n, (0, 0))
+            written: list[tuple[int, bytes]] = []
+            try:
+                self._mend()
+                self._torn = True  # until it is known how far it was written
+                for data, checksum, more in blocks:  # noqa: B007 - that of the last block counts
+                    _write(self._file, data, size)
+                    written.append((size, data))
+                    size, rows = size + len(data), rows + more
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    self._mend()  # never leave half a row
+                raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
+            self._unsynced += written
+            self._written = _Written(size, n, checksum, rows)  # at once: a signal may come anywhere
+            self._torn = False
+            self._trials[n] = checksum, rows
+
+    def _mend(self) -> None:
+        """Cuts off what a call that was interrupted wrote."""
+        if self._torn:
+            os.ftruncate(self._file, self._written.size)
+            self._torn = False
+
+    def _confirm(self) -> None:
+        """Waits until all rows are on disk."""
+        try:
+            if self._unconfirmed:  # the system may count these as written, or have lost them
+                for place, data in self._unsynced:
+                    _write(self._file, data, place)
+                os.ftruncate(self._file, self._written.size)
+            os.fsync(self._file)
+        except OSError as error:
+            self._unconfirmed = True
+            raise self._refused(error) from error
+        self._unsynced.clear()
+        self._unconfirmed = False
+
+    def _refused(self, error: OSError) -> DatasetError:
+        rows = sum(line[:1] == b"[" for _, data in self._unsynced for line in data.splitlines())
+        return DatasetError(
+            f"cannot write to {self.path}: {error.strerror}; its last {rows:,} rows may not be on "
+            "disk, and are kept to be written again"
+        )
+
+    def _rows(self) -> int:
+        return sum(self.state_of(n)[1] for n in self._trials)
+
+    def _sync_regularly(self) -> None:
+        while not self._wake.wait(SYNC_S):
+            with self._lock:
+                if self.closed:
+                    return
+                size = self._written.size
+                if (
+                    not self._unsynced or self._unconfirmed
+                ):  # whoever records is told, and tries again
+                    continue
+                handle = os.dup(self._file)  # sync without holding up the writer
+            try:
+                os.fsync(handle)
+            except OSError:
+                self._unconfirmed = True
+            else:
+                with self._lock:
+                    if not self._unconfirmed:
+                        self._unsynced = [one for one in self._unsynced if one[0] >= size]
+            finally:
+                os.close(handle)
+
+
+def _new_file(folder: Path) -> tuple[int, Path]:
+    """A new journal, open and locked; and its path.
+
+    Raises:
+        DatasetError: if it cannot be created.
+    """
+    # Containers that share a folder may have one host name, the same process ids and one clock.
+    number = f"{next(_counter)}{secrets.randbits(32):010d}"
+    stamp = f"{time.time_ns():016x}-{os.getpid()}-{number}-{socket.gethostname()}"
+    path, unseen = folder / f"{stamp}.jsonl", folder / f".{stamp}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = open_file(unseen, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(unseen, path)  # locked before anybody can take it for an ended one
+    except OSError as error:
+        raise DatasetError(f"cannot write to {folder}: {error.strerror}") from error
+    return file, path
+
+
+def _write(file: int, data: bytes, at: int) -> None:
+    done = os.pwrite(file, data, at)
+    while done < len(data):
+        done += os.pwrite(file, data[done:], at + done)
+
+
+def sync_folders(folder: Path) -> None:
+    """Makes the entries of a folder survive a power cut, and those that lead to it.
+
+    File systems that cannot do that for a folder do it by themselves.
+    """
+    with contextlib.suppress(OSError):
+        device = folder.stat().st_dev
+        for place in (folder.absolute(), *folder.absolute().parents):
+            handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                if os.fstat(handle).st_dev != device:
+                    return
+                os.fsync(handle)
+            finally:
+                os.close(handle)

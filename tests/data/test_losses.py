@@ -1,0 +1,140 @@
+"""What a simulator finished is not lost: interruptions, removed folders, disks, limits, names."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archgym.data import Dataset, validate
+from archgym.errors import DatasetError
+from tests.helpers import Adder
+
+MANY = """
+import resource, sys
+from tests.helpers import Adder
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, hard))
+design = {"x": 1, "y": 0, "mode": "plain"}
+open_ = [Adder(record=f"{sys.argv[1]}/{i}") for i in range(60)]
+for env in open_:
+    env.evaluate(design)
+for env in open_:
+    env.close()
+"""
+
+
+def designs(*values: int) -> list[dict[str, Any]]:
+    return [{"x": x, "y": 0, "mode": "plain"} for x in values]
+
+
+def recorded_x(folder: Path) -> list[int]:
+    return sorted(Dataset(folder).evaluations()["param.x"].to_pylist())
+
+
+def is_sound(folder: Path) -> bool:
+    return all(check.passed for check in validate(Dataset(folder)))
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_interruption_while_a_row_is_written_loses_and_damages_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    env = Adder(record=tmp_path)
+    env.evaluate_batch(designs(0, 1))
+    write, calls = os.pwrite, itertools.count()
+
+    def interrupted(file: int, data: bytes, at: int) -> int:
+        if next(calls):
+            return write(file, data, at)
+        write(file, data if whole else data[: len(data) // 2], at)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "pwrite", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        env.evaluate_batch(designs(2, 3))
+    assert recorded_x(tmp_path) == [0, 1, 2, 3]
+    env.evaluate_batch(designs(3, 4))  # of the same trial
+    env.close()
+    assert recorded_x(tmp_path) == [0, 1, 2, 3, 3, 4]
+    assert is_sound(tmp_path)
+
+
+def test_rows_of_a_removed_folder_are_written_again(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    env = Adder(record=folder)
+    env.evaluate_batch(designs(0, 1))
+    shutil.rmtree(folder)
+    with pytest.warns(UserWarning, match=r"data was removed .* made again with the 2 rows"):
+        env.evaluate_batch(designs(2))
+    env.evaluate_batch(designs(3))
+    env.close()
+    assert recorded_x(folder) == [0, 1, 2, 3]
+    assert is_sound(folder)
+
+
+def test_closing_says_that_a_removed_folder_took_rows(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    env = Adder(record=folder)
+    env.evaluate_batch(designs(0, 1))
+    shutil.rmtree(folder)
+    with pytest.warns(UserWarning, match="data was removed: 2 rows recorded in it are lost"):
+        env.close()
+    assert not folder.exists()
+
+
+def test_rows_that_the_disk_refused_are_told_and_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archgym.data.journal.writing.SYNC_S", 0.01)
+    env = Adder(record=tmp_path)
+    env.evaluate_batch(designs(0))
+    time.sleep(0.2)  # these are on disk
+    fsync, refused = os.fsync, list[int]()
+
+    def broken(handle: int) -> None:
+        refused.append(handle)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    (journal,) = (tmp_path / "journal").glob("*.jsonl")
+    before = journal.stat().st_size
+    env.evaluate_batch(designs(1, 2))
+    while not refused:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    with pytest.raises(DatasetError, match="last 3 rows may not be on disk"):
+        env.evaluate_batch(designs(3))
+    os.truncate(journal, before)  # what a system does that drops the pages
+    monkeypatch.setattr(os, "fsync", fsync)
+    env.evaluate_batch(designs(4))
+    assert recorded_x(tmp_path) == [0, 1, 2, 3, 4]
+    env.close()
+    assert is_sound(tmp_path)
+
+
+def test_more_journals_are_open_than_the_soft_limit_allows(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", MANY, str(tmp_path)], check=True, timeout=120)
+    for number in range(60):
+        assert len(list((tmp_path / str(number) / "evaluations").iterdir())) == 1
+
+
+def test_containers_that_share_a_folder_have_trials_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    monkeypatch.setattr(time, "strftime", lambda _: "20260101T000000")
+    for x in range(2):
+        monkeypatch.setattr("archgym.data.trial_recorder._counter", itertools.count())
+        env = Adder(record=tmp_path)
+        env.evaluate_batch(designs(x))
+        env.close()
+    assert Dataset(tmp_path).trials().num_rows == 2
+    assert is_sound(tmp_path)
