@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,11 @@ def nanoseconds(rows: list[Any], at_once: int, number: int) -> float:
             env.start_trial()
             recorder = env._recording
             assert recorder is not None
-            recorder.write(0, lambda: rows[:1], 0.0)
+            recorder.write(0, partial(iter, rows[:1]), 0.0)
             began = time.process_time()
             for first in range(0, number, at_once):
-                recorder.write(first + 1, lambda first=first: rows[first : first + at_once], 0.0)
+                part = rows[first : first + at_once]
+                recorder.write(first + 1, partial(iter, part), 0.0)
             found.append((time.process_time() - began) / number * 1e9)
             env.close()
     return min(found)
