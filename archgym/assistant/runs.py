@@ -23,6 +23,7 @@ from archgym.experiment.spec.checks import check_experiment
 from archgym.experiment.spec.hyperparameters import number_of_sets
 from archgym.registry import agent_names
 from archgym.simulators.launch import with_limits
+from archgym.simulators.watching import watched
 
 __all__ = ["Running", "run_state"]
 
@@ -126,10 +127,11 @@ class Running:
                 env={**os.environ, "PYTHONPATH": path},
                 start_new_session=True,
             )
-            try:
-                ended = self._wait(process, report, stopped)
-            finally:
-                _end(process)
+            with watched(process.pid):
+                try:
+                    ended = self._wait(process, report, stopped)
+                finally:
+                    _end(process)
         if ended:
             return ended
         if process.returncode not in (0, 1):

@@ -30,6 +30,7 @@ from typing import Protocol
 
 from archgym.errors import InvalidValueError, MissingDependencyError, SimulationError
 from archgym.problem.simulator import SimulationResult, simulate_each
+from archgym.simulators.watching import watched
 from archgym.space import Designs
 
 OUTPUT_LIMIT_BYTES = 16 * 2**20
@@ -114,7 +115,8 @@ def run_program(
 ) -> ProgramOutput:
     """Run a program to its end, without a shell and without standard input.
 
-    It runs in a new process group, all of which is killed afterwards.
+    It runs in a new process group, all of which is killed afterwards, also if this process is
+    killed meanwhile.
 
     Args:
         command: the executable and its arguments.
@@ -158,7 +160,7 @@ def run_program(
         raise kind(f"{command[0]} cannot be started: {error.strerror}") from error
     outputs = bytearray(), bytearray()
     try:
-        with process:
+        with process, watched(process.pid):
             try:
                 _limit(process.pid, file_limit_bytes, time_limit_s, memory_limit_bytes)
                 end = start + time_limit_s
