@@ -12,13 +12,15 @@ import numpy as np
 import pydantic
 
 from archgym.environment.environment import Environment
-from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError, check_integer
+from archgym.environment.unwrapped import unwrapped
+from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError, check_seed
 from archgym.evaluation.best import Best
 from archgym.evaluation.budget import check_budget
 from archgym.evaluation.outcome import Outcome, Outcomes, told
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.history.history import History, HistoryPaths
 from archgym.problem.fidelity import FULL, Fidelity
+from archgym.problem.goals import checked_directions
 from archgym.problem.spread import GoalSpread
 from archgym.reading.pydantic_messages import allowed_text
 from archgym.space import Designs, DesignSpace
@@ -82,9 +84,8 @@ class Agent(ABC):
 
     Args:
         space: the design space to search.
-        directions: direction of each goal; values of goals are always minimised, so only
-            their number matters.
-        seed: seed of everything random; the same seed gives the same search.
+        directions: ``minimize`` or ``maximize`` for each goal; only their number matters.
+        seed: of everything random, below 2^63; the same seed gives the same search.
         **hyperparameters: fields of :attr:`Hyperparameters`.
 
     Attributes:
@@ -118,15 +119,14 @@ class Agent(ABC):
             raise InvalidValueError(
                 f"space must be a DesignSpace, such as env.design_space, not {type(space).__name__}"
             )
-        check_integer("seed", seed, 0)
         self.space = space
         self.ignored_sources: tuple[int, ...] = ()
         self.fidelities: tuple[Fidelity, ...] = (FULL,)
         self.spread: GoalSpread | None = None
-        self.directions = tuple(directions)
-        self.seed = seed
+        self.directions = checked_directions(directions)
+        self.seed = check_seed(seed)
         self.hyperparameters = self.check_hyperparameters(hyperparameters)
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(self.seed)
         self.setup()
 
     def setup(self) -> None:  # noqa: B027 - optional to override
@@ -187,13 +187,13 @@ class Agent(ABC):
             resume: go on with the trial of that id in the dataset.
 
         Raises:
-            InvalidValueError: without a budget, or if :attr:`spread` is something of a subclass.
+            InvalidValueError: without a budget, for a value that is not possible, another number
+                of goals than directions, or if :attr:`spread` is something of a subclass.
         """
-        if budget is None and hours is None:
-            raise InvalidValueError("a search needs a budget: a number of designs, or hours")
-        check_budget(budget, env.design_space.raw_cardinality)
-        if not isinstance(initial, Designs):
-            initial = env.design_space.designs(initial)
+        env = unwrapped(env)
+        budget = check_budget(budget, hours, env.design_space.raw_cardinality)
+        env.objective.check_directions(self.directions)
+        initial = env.own_designs(initial)
         if not isinstance(self.spread, GoalSpread | None):
             raise InvalidValueError(f"agent {self.name!r}: search sets self.spread: rename yours")
         self.fidelities = env.fidelities

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sysconfig
 import traceback
 from collections.abc import Collection, Iterable, Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from archgym.reading.suggestions import did_you_mean
 
 _LONGEST_SHOWN = 200
 """Characters of an unknown name that a message shows."""
+_MAX_SEED = (1 << 63) - 1
 
 
 def place_of(error: BaseException) -> str:
@@ -140,14 +142,27 @@ class MissingDependencyError(ArchgymError):
     """A program or optional package that is missing; the message names what to install."""
 
 
-def check_integer(name: str, value: object, least: int) -> None:
-    """Refuses a value that is no integer, or too small.
+def check_integer(name: str, value: object, least: int) -> int:
+    """The value as a plain integer; one of NumPy's is taken too.
 
     Raises:
-        InvalidValueError: with the name, the least value and the value.
+        InvalidValueError: if it is no integer, or too small; with the name and what is allowed.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InvalidValueError(f"{name} must be an integer of at least {least}, not {value!r:.80}")
+    return int(value)
+
+
+def check_seed(seed: object) -> int:
+    """The seed as a plain integer, if it is one that datasets can hold.
+
+    Raises:
+        InvalidValueError: if it is no integer from 0 to below 2^63.
+    """
+    plain = check_integer("seed", seed, 0)
+    if plain > _MAX_SEED:
+        raise InvalidValueError(f"seed must be below 2^63, not {plain}")
+    return plain
 
 
 def check_choice(kind: str, name: object, allowed: Collection[str]) -> None:

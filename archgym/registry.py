@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import functools
 import importlib
+import re
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -68,6 +69,7 @@ _AGENTS: Final = {
     "staged": "archgym.agents.staged:Staged",
 }
 _GYMNASIUM_NAMESPACE = "archgym"
+_ENVIRONMENT_NAME = re.compile(r"[\w.-]+-v\d+")
 _RESETS_IN_SAME_STEP = hasattr(gymnasium.vector, "AutoresetMode")
 """Whether Gymnasium's vector environments may reset without a step; it knows that from 1.1 on."""
 
@@ -143,25 +145,33 @@ def make_agent(name: str, *args: Any, **kwargs: Any) -> Agent:
 def register(name: str, environment: str | type[Environment]) -> None:
     """Adds an environment, as a class or as ``"module:Class"``.
 
+    A class takes the place of an earlier one of the same module and name, as it is where the cell
+    of a notebook runs again.
+
     Raises:
-        InvalidValueError: if the name is taken or does not end in a version such as ``-v0``.
+        InvalidValueError: if the name is taken or does not end in a version such as ``-v0``, or
+            it is no environment.
     """
-    base, _, version = name.rpartition("-v")
-    if not base or not version.isdigit():
+    if not (isinstance(name, str) and _ENVIRONMENT_NAME.fullmatch(name)):
         raise InvalidValueError(
-            f"the name of an environment ends in a version, as in 'Cache-v0', not {name!r}"
+            "the name of an environment has letters, digits and the characters . _ -, and ends "
+            f"in a version, as in 'Cache-v0', not {name!r:.80}"
         )
-    _add("environment", name, environment)
+    _add("environment", name, environment, Environment)
     _register_one(name)
 
 
 def register_agent(name: str, agent: str | type[Agent]) -> None:
-    """Adds an agent, as a class or as ``"module:Class"``.
+    """Adds an agent, as a class or as ``"module:Class"``; again as :func:`register` does.
 
     Raises:
-        InvalidValueError: if the name is taken.
+        InvalidValueError: if the name is taken or none, or it is no agent.
     """
-    _add("agent", name, agent)
+    from archgym.agent import Agent
+
+    if not (isinstance(name, str) and name and name.isprintable() and ":" not in name):
+        raise InvalidValueError(f"the name of an agent is a text such as 'mine', not {name!r:.80}")
+    _add("agent", name, agent, Agent)
 
 
 def environment_names() -> list[str]:
@@ -197,6 +207,7 @@ def environment_class(name: str) -> type[Environment]:
         InvalidValueError: if it is not an :class:`archgym.Environment`, or the file is not
             possible.
     """
+    _check_name("environment", name)
     if is_declaration(name):
         from archgym.declared import declared_class
 
@@ -276,24 +287,48 @@ def _registered(kind: str) -> dict[str, Any]:
     return installed | (_ENVIRONMENTS if kind == "environment" else _AGENTS)
 
 
-def _add(kind: str, name: str, target: Any) -> None:
+def _add(kind: str, name: str, target: Any, base: type[Any]) -> None:
+    if isinstance(target, str):
+        if not all(target.partition(":")):
+            raise InvalidValueError(f"{kind} {name!r} is a class or 'module:Class', not {target!r}")
+    else:
+        _check_subclass(kind, target, base)
     table = _registered(kind)
-    if table.setdefault(name, target) != target:
-        raise InvalidValueError(f"the name {name!r} is taken by {table[name]!r}")
+    held = table.setdefault(name, target)
+    if _place_of_class(held) != _place_of_class(target):
+        raise InvalidValueError(f"the name {name!r} is taken by {held!r}")
+    if not isinstance(target, str):
+        table[name] = target
+
+
+def _place_of_class(target: Any) -> str:
+    """A class, or what stands for it, as ``module:Class``."""
+    return target if isinstance(target, str) else f"{target.__module__}:{target.__qualname__}"
 
 
 def _class(kind: str, name: str, base: type[Any], allowed: list[str]) -> type[Any]:
     """The class behind a name or a ``module:Class``, if it is a subclass of the base."""
+    _check_name(kind, name)
     target = _registered(kind).get(name, name)
     if target == name and ":" not in name:
         raise UnknownNameError(kind, name, allowed)
     if target == name:  # module:Class: code of the user, who names it
         search_working_folder()
     loaded = _load(target) if isinstance(target, str) else target
+    return _check_subclass(kind, loaded, base, target)
+
+
+def _check_subclass(kind: str, loaded: Any, base: type[Any], target: Any = None) -> type[Any]:
     if not (isinstance(loaded, type) and issubclass(loaded, base)):
         hint = "; derive from archgym.agent.Sampler" if kind == "agent" else ""
-        raise InvalidValueError(f"{target!r} is not a subclass of archgym's {base.__name__}{hint}")
+        shown = loaded if target is None else target
+        raise InvalidValueError(f"{shown!r} is not a subclass of archgym's {base.__name__}{hint}")
     return loaded
+
+
+def _check_name(kind: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise InvalidValueError(f"{kind} must be given by its name, a text, not {name!r:.200}")
 
 
 def _load(target: str) -> Any:

@@ -117,7 +117,7 @@ def shuffled(words: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     Raises:
         InvalidValueError: if the seed is not an integer of at least 0.
     """
-    check_integer("seed", seed, 0)
+    seed = check_integer("seed", seed, 0)
     return mixed(words ^ np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64))
 
 

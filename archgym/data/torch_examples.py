@@ -65,7 +65,7 @@ class ExampleStream(IterableDataset[Pair]):
         batch_size: int = 1024,
         seed: int | None = None,
     ) -> None:
-        check_integer("batch_size", batch_size, 1)
+        batch_size = check_integer("batch_size", batch_size, 1)
         self._rows = selection.where("status == ok")
         self.target_names = tuple(target_names(selection, targets))
         self._featuriser = Featuriser(selection.dataset.sidecar.space, features)

@@ -83,6 +83,10 @@ def narrowed(
         space = space.release(include)
     if exclude is not None:
         space = space.exclude(exclude)
+    if fixed is not None and not isinstance(fixed, Mapping):
+        raise InvalidValueError(
+            f"fixed must be a mapping of parameters to values, not {fixed!r:.80}"
+        )
     return space.fix(fixed) if fixed else space
 
 

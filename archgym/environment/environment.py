@@ -152,14 +152,13 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         label: str | None = None,
         budget: int | None = None,
     ) -> None:
-        check_integer("episode_length", episode_length, 1)
         modes = self.metadata["render_modes"]
         if render_mode not in (None, *modes):
             # A TypeError, because that is what Gymnasium and learners expect.
             raise TypeError(str(UnknownNameError("render mode", render_mode, modes)))
         self.render_mode = render_mode
         self.trial_info = driven_by(agent, seed, hyperparameters, label, budget)
-        self.episode_length = episode_length
+        self.episode_length = check_integer("episode_length", episode_length, 1)
         file = simulator_file(simulator)
         if space is None:
             space = "default" if file is None else file.space
@@ -193,7 +192,9 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         self._steps = 0
         check_choice("durable", durable, DURABILITIES)
         self.durable = durable
-        self.record = Path(record) if record is not None else None
+        if record is not None and not (isinstance(record, str | Path) and str(record)):
+            raise InvalidValueError(f"record must be the path of a folder, not {record!r:.80}")
+        self.record = None if record is None else Path(record)
         if self.record is not None:
             from archgym.data.trial_recorder import open_dataset  # heavy, and only needed here
 
@@ -221,9 +222,10 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         """Starts an episode; observes the baseline design and simulates no other.
 
         Raises:
+            InvalidValueError: if the seed is no integer of at least 0.
             SimulationError: as :meth:`simulate_baseline`.
         """
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else check_integer("seed", seed, 0))
         self._steps = 0
         return self._first_observation.copy(), {}
 
@@ -286,7 +288,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         """
         from archgym.environment.predicted import predicted_designs  # only needed here
 
-        check_integer("count", count, 1)
+        count = check_integer("count", count, 1)
         return predicted_designs(self, count)
 
     def __repr__(self) -> str:

@@ -183,7 +183,7 @@ class EvaluatedProblem(DesignProblem):
             InvalidValueError: if there is no such fidelity.
             SimulationError, BudgetExhausted: as :meth:`evaluate`.
         """
-        designs = self._own(designs)
+        designs = self.own_designs(designs)
         if self._ended:
             self.start_trial()  # what follows is a new one
         outcomes = self.evaluator.evaluate(designs, fidelity)
@@ -219,7 +219,7 @@ class EvaluatedProblem(DesignProblem):
             InvalidValueError: if there is no such fidelity.
             SimulationError, BudgetExhausted: as :meth:`evaluate`.
         """
-        designs = self._own(designs)
+        designs = self.own_designs(designs)
         if self._ended:
             self.start_trial()
         return self.evaluator.submit(designs, fidelity)
@@ -248,6 +248,19 @@ class EvaluatedProblem(DesignProblem):
                 self.on_evaluated(outcomes)
         return collected
 
+    def own_designs(self, designs: Designs | Iterable[Mapping[str, Any]]) -> Designs:
+        """The designs as a batch of this space.
+
+        Raises:
+            UnknownNameError, DesignError: if a mapping is not a design of this space.
+            InvalidValueError: for designs of another space.
+        """
+        if not isinstance(designs, Designs):
+            return self.design_space.designs(designs)
+        if designs.space is not self.design_space and designs.space != self.design_space:
+            raise InvalidValueError("the designs are of another design space")
+        return designs
+
     def start_trial(self, trial: TrialInfo | None = None) -> None:
         """Begins a trial: counters at zero, nothing known, a budget if the trial has one.
 
@@ -259,7 +272,10 @@ class EvaluatedProblem(DesignProblem):
         Raises:
             SimulationError: as :meth:`simulate_baseline`.
         """
-        trial, scorer = trial or self.trial_info, self._scorer
+        trial = self.trial_info if trial is None else trial
+        if not isinstance(trial, TrialInfo):
+            raise InvalidValueError(f"a trial is described by a TrialInfo, not by {trial!r:.80}")
+        scorer = self._scorer
         self.end_trial()
         if self.record is not None:
             from archgym.data.trial_recorder import TrialRecorder  # heavy, and only needed here
@@ -334,14 +350,6 @@ class EvaluatedProblem(DesignProblem):
     @cached_property
     def _scorer(self) -> Scorer:
         return Scorer(self.objective, self.metrics, self.baseline_metrics)
-
-    def _own(self, designs: Designs | Iterable[Mapping[str, Any]]) -> Designs:
-        """The designs as those of this space."""
-        if not isinstance(designs, Designs):
-            return self.design_space.designs(designs)
-        if designs.space is not self.design_space and designs.space != self.design_space:
-            raise InvalidValueError("the designs are of another design space")
-        return designs
 
     def _evaluate_one(self, codes: Sequence[int], fidelity: float = 1.0) -> Row:
         """As :meth:`evaluate_batch`, for one design's canonical codes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from archgym.errors import InvalidValueError
+from archgym.errors import InvalidValueError, check_integer
 from archgym.problem.fidelity import Fidelity, cost_units
 
 MAX_BUDGET = 1_000_000_000
@@ -14,21 +14,28 @@ _LEAST_PROPOSALS = 1000
 """Simulations that the limit on proposals assumes at least where only hours are limited."""
 
 
-def check_budget(designs: int | None, combinations: float) -> None:
-    """Refuses a budget whose designs no memory would hold; a small space ends before.
+def check_budget(designs: int | None, hours: float | None, combinations: float) -> int | None:
+    """The designs that a search may simulate, as a plain integer.
 
     Args:
         designs: the budget; ``None`` for no end.
+        hours: that all simulations take together; ``None`` for no limit.
         combinations: number of designs of the space, at most.
 
     Raises:
-        InvalidValueError: if it is larger than :data:`MAX_BUDGET`, and so is the space.
+        InvalidValueError: without any limit, for a number that is no positive integer, or one
+            whose designs no memory would hold: larger than :data:`MAX_BUDGET`, as the space is.
     """
+    if designs is not None:
+        designs = check_integer("budget", designs, 1)
+    elif hours is None:
+        raise InvalidValueError("a search needs a budget: a number of designs, or hours")
     if designs is not None and min(designs, combinations) > MAX_BUDGET:
         raise InvalidValueError(
             f"budget is {designs:,} designs; a search keeps each design that it evaluated, so at "
             f"most {MAX_BUDGET:,} are allowed"
         )
+    return designs
 
 
 class Budget:

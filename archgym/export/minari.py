@@ -88,7 +88,7 @@ def export_minari(
     if isinstance(episodes, str):
         check_choice("kind of episodes", episodes, (*EPISODES, "a number of designs"))
     else:
-        check_integer("episodes", episodes, 1)
+        episodes = check_integer("episodes", episodes, 1)
     try:
         import minari  # noqa: F401
     except ImportError:

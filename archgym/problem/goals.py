@@ -7,12 +7,13 @@ metrics) is shown as it is: larger is better.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.errors import InvalidValueError
 from archgym.problem.metrics import Metric
 from archgym.problem.objective import Goal
 
@@ -33,6 +34,22 @@ def direction(goal: Goal, metrics: Sequence[Metric]) -> Literal["minimize", "max
         signs = {metric.name: metric.sign for metric in metrics}
         return "maximize" if all(signs[name] < 0 for name, _ in goal.terms) else "minimize"
     return "maximize" if goal.kind == "maximize" else "minimize"
+
+
+def checked_directions(directions: Sequence[str]) -> tuple[str, ...]:
+    """The directions of an agent's goals.
+
+    Raises:
+        InvalidValueError: unless they are a list of ``minimize`` and ``maximize``.
+    """
+    if isinstance(directions, Iterable) and not isinstance(directions, str | bytes | Mapping):
+        given = tuple(directions)
+        if given and all(one in ("minimize", "maximize") for one in given):
+            return given
+    raise InvalidValueError(
+        "directions must be a list with 'minimize' or 'maximize' for each goal, as in "
+        f"['minimize'], not {directions!r:.80}"
+    )
 
 
 def natural(goal: Goal, metrics: Sequence[Metric], values: Values) -> Values:

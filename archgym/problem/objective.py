@@ -199,6 +199,19 @@ class Objective:
                         f"objective: {goal.kind} of {name!r} needs a number > 0, got {number:g}"
                     )
 
+    def check_directions(self, directions: Sequence[str]) -> None:
+        """Refuses an agent that was made for another number of goals.
+
+        Raises:
+            InvalidValueError: with what to give the agent.
+        """
+        if len(directions) != len(self.goals):
+            raise InvalidValueError(
+                f"the objective has {len(self.goals)} goal{'s'[: len(self.goals) > 1]}, and the "
+                f"agent was made for {len(directions)}: make it with "
+                f"directions={['minimize'] * len(self.goals)}"
+            )
+
 
 def _texts(data: Any, where: str) -> list[str]:
     texts = [data] if isinstance(data, str) else data

@@ -22,7 +22,7 @@ def action_encoding(space: DesignSpace, action: str, levels: int | None) -> Enco
         InvalidValueError: for one that the space does not have, or a number of levels below 2.
     """
     if levels is not None:
-        check_integer("levels", levels, 2)
+        levels = check_integer("levels", levels, 2)
     if action not in _ACTIONS:
         raise UnknownNameError("action form", action, _ACTIONS)
     if action == "auto":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archgym.errors import DesignError, InvalidValueError
+from archgym.errors import DesignError, InvalidValueError, check_integer
 from archgym.space.conditions_and_rules import ConstrainedSpace
 from archgym.space.counting.cardinality import Ranking, count_canonical, enumerate_designs
 from archgym.space.definition import Rule
@@ -150,6 +150,8 @@ class DesignSpace(ConstrainedSpace):
         Raises:
             UnknownNameError, DesignError: as :meth:`codes`.
         """
+        if isinstance(designs, Mapping | str) or not isinstance(designs, Iterable):
+            raise DesignError(f"designs are a list of mappings, not {designs!r:.80}")
         rows = [self.codes(design) for design in designs]
         return Designs(self, np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names)))
 
@@ -178,10 +180,15 @@ class DesignSpace(ConstrainedSpace):
                 gives the same.
 
         Raises:
+            InvalidValueError: if ``n`` or ``rng`` is not possible.
             DesignError: if no design is legal, or next to none (one in 10,000 at most) and too
                 many parameters depend on each other to count them.
         """
-        return sample(self, n, rng)
+        if not isinstance(rng, np.random.Generator):
+            raise InvalidValueError(
+                f"rng must be a generator, as numpy.random.default_rng(0) is, not {rng!r:.80}"
+            )
+        return sample(self, check_integer("n", n, 0), rng)
 
     def neighbours(self, design: Mapping[str, Any]) -> Designs:
         """All legal designs that differ by one step of one active, free parameter.

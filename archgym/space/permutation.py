@@ -61,7 +61,7 @@ class Permutation(Parameter):
             raise InvalidValueError(
                 f"parameter {name!r}: items are a list such as {list(items)}, not {items!r}"
             )
-        self.items: tuple[str, ...] = tuple(items)
+        self.items: tuple[str, ...] = tuple(plain(item) for item in items)
         for item in self.items:
             if not isinstance(item, str) or not (item.isascii() and item.isidentifier()):
                 raise InvalidValueError(

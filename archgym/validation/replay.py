@@ -128,7 +128,7 @@ def replay(
     if not 0 <= tolerance < 1:
         raise InvalidValueError(f"tolerance must be at least 0 and below 1, not {tolerance!r}")
     if rows is not None and len(selection):
-        check_integer("rows", rows, 1)
+        rows = check_integer("rows", rows, 1)
         selection = selection.sample(min(rows, len(selection)), seed)
     player = _Player(selection, environment, simulator, tolerance, read_files)
     space = selection.dataset.sidecar.space

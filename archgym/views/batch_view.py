@@ -11,10 +11,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from archgym.environment.unwrapped import unwrapped
 from archgym.errors import InvalidValueError, check_integer
 from archgym.evaluation.outcome import Row
 from archgym.views.batch import evaluated
-from archgym.views.unwrapped import unwrapped
 
 _Infos = dict[str, Any]
 _Flags = NDArray[np.bool_]
@@ -54,9 +54,9 @@ class BatchView(VectorEnv[NDArray[np.float32], NDArray[Any], NDArray[Any]]):
         num_envs: int = 1,
         max_episode_steps: int | None = None,
     ) -> None:
-        check_integer("num_envs", num_envs, 1)
+        num_envs = check_integer("num_envs", num_envs, 1)
         if max_episode_steps is not None:
-            check_integer("max_episode_steps", max_episode_steps, 1)
+            max_episode_steps = check_integer("max_episode_steps", max_episode_steps, 1)
         self.env = base = unwrapped(env)
         self.num_envs, self._max_steps = num_envs, max_episode_steps
         self.metadata = {**base.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}

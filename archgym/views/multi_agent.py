@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
 from archgym.environment.environment import Environment
+from archgym.environment.unwrapped import unwrapped
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.space import BoxEncoding, MultiDiscreteEncoding
-from archgym.views.unwrapped import unwrapped
 
 Observation = NDArray[np.float32]
 

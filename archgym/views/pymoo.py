@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archgym.environment.environment import Environment
+from archgym.environment.unwrapped import unwrapped
 from archgym.errors import BudgetExhausted, MissingDependencyError
 from archgym.evaluation.outcome import Outcomes
 from archgym.problem.status import Status
 from archgym.space.libraries.pymoo import PymooEncoding
-from archgym.views.unwrapped import unwrapped
 
 if TYPE_CHECKING:
     import gymnasium

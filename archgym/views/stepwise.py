@@ -10,9 +10,9 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.environment.unwrapped import unwrapped
 from archgym.errors import DesignError
 from archgym.space import Designs, DesignSpace, MultiDiscreteEncoding, Rule
-from archgym.views.unwrapped import unwrapped
 
 
 @dataclass(slots=True)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from archgym.environment.unwrapped import unwrapped
 from archgym.errors import InvalidValueError, check_integer
 from archgym.space import Designs, Encoding
 from archgym.views.batch import evaluated
 from archgym.views.stepwise import Steps
-from archgym.views.unwrapped import unwrapped
 
 _Indices = None | int | Iterable[int]
 _Steps = tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]
@@ -55,7 +55,7 @@ class VectorView(VecEnv):
         encoding = encoding or base.encoding
         if encoding.design_space != base.design_space:
             raise InvalidValueError("the encoding is of another design space")
-        check_integer("n_envs", n_envs, 1)
+        n_envs = check_integer("n_envs", n_envs, 1)
         self.encoding, self.env = encoding, base
         self._designs = np.zeros(n_envs, dtype=np.int64)  # of each episode so far
         self._actions: NDArray[Any] = np.empty(0)

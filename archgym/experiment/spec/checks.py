@@ -87,7 +87,8 @@ def check_experiment(experiment: Experiment, trials: Sequence[Trial]) -> dict[st
         if trial.held_out is not None:
             other = {**trial.arguments, "workload": trial.held_out}
             make_environment(trial.environment, other, f"{where}.held_out")
-        check_budget(trial.budget, environments[trial.setting].design_space.raw_cardinality)
+        space = environments[trial.setting].design_space
+        check_budget(trial.budget, trial.hours, space.raw_cardinality)
         if experiment.simulation.stop_early:
             with located(where):
                 check_stop_early(environments[trial.setting])

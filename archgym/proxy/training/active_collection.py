@@ -94,7 +94,7 @@ def collect(
             f"budget is {budget}; {drawn:.0%} of it are drawn at random, at least {_MIN_DRAWN} "
             f"designs a workload, so it must be at least {least}"
         )
-    check_integer("rounds", rounds, 1)
+    rounds = check_integer("rounds", rounds, 1)
     if most is not None and most < start:
         raise InvalidValueError(
             f"most must be at least {start}, what is drawn of a workload at random, not {most}"

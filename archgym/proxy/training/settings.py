@@ -63,7 +63,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_choice("scope of models", self.per, _PER)
-        check_integer("folds", self.folds, 2)
+        object.__setattr__(self, "folds", check_integer("folds", self.folds, 2))
         for name in self.models:
             check_choice("family of models", name, [AUTO, *FAMILIES])
         for name, value in self.options.items():

@@ -1,4 +1,4 @@
-"""The environment inside Gymnasium's wrappers, which every view takes."""
+"""The environment inside Gymnasium's wrappers, which every view and every search takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def unwrapped(env: gymnasium.Env[Any, Any]) -> Environment:
     Raises:
         InvalidValueError: if there is none.
     """
-    inner = env.unwrapped
+    inner = getattr(env, "unwrapped", env)
     if not isinstance(inner, Environment):
-        raise InvalidValueError(f"{env!r} is not an archgym environment")
+        raise InvalidValueError(
+            f"{env!r:.200} is not an archgym environment, such as archgym.make gives"
+        )
     return inner
