@@ -97,6 +97,7 @@ class AcceleratorEnvironment(Environment):
         network: what the designs run.
     """
 
+    version: ClassVar = "2"
     metrics: ClassVar[tuple[Metric, ...]] = (
         Metric("latency_cycles", "cycles", "minimize", "time of one run of the network"),
         Metric("latency_ns", "ns", "minimize", "the same, at the design's clock"),

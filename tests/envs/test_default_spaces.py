@@ -15,7 +15,7 @@ from archgym.space import Categorical, DesignSpace, Integer
 # Taken before any test runs: tests of other modules register environments of their own.
 ENVIRONMENTS = environment_names()
 SPACES = {
-    "Accelerator-v0": "version 1: fc40d267629823f2",
+    "Accelerator-v0": "version 2: fc40d267629823f2",
     "CPU-v0": "version 0: 9dec8817e60986d6",
     "Conformance-v0": "version 1: 849c00b75e75ab3f",
     "DRAM-v0": "version 3: d4323606456aca08",

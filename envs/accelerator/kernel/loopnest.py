@@ -229,7 +229,11 @@ def settle(
     hw: Floats,
     found: Floats,
 ) -> None:
-    """Time and energy from the traffic at both levels, into the result vector ``found``."""
+    """Time and energy from the traffic at both levels, into the result vector ``found``.
+
+    A single buffer is filled, then read by the array, then left alone while the array computes:
+    the three times add up, and each transfer is as slow as the slower of its link and the port.
+    """
     word = hw[H_WORD]
     part = hw[H_SUM]
     outputs = float(layer[7]) * layer[0] * layer[4] * layer[5]
@@ -256,7 +260,8 @@ def settle(
     if hw[H_DOUBLE] > 0:
         cycles = max(compute, noc_cycles, port_cycles, dram_cycles) + fill
     else:
-        cycles = compute + noc_cycles + dram_cycles
+        filled = max(dram_cycles, through / hw[H_PORT])
+        cycles = compute + filled + max(noc_cycles, (accessed - through) / hw[H_PORT])
     found[0] = np.ceil(cycles)
     found[1] = compute
     found[2] = noc_cycles

@@ -182,3 +182,26 @@ def test_results_do_not_depend_on_the_batch() -> None:
         alone = evaluate(table(*layers), [design]).metrics()
         for name, column in together.items():
             np.testing.assert_array_equal(column[i : i + 1], alone[name], err_msg=name)
+
+
+@pytest.mark.parametrize("dataflow", ["systolic_ws", "nvdla_ws"])
+def test_a_single_buffer_is_filled_then_read_then_left_alone(dataflow: str) -> None:
+    """One bank of one word a cycle is slower than both links, and sets the time of transfers."""
+    layer = Layer.from_gemm("g", M=64, N=64, K=64)
+    single = Hardware(
+        dataflow,
+        8,
+        8,
+        buffer_bytes=1 << 20,
+        banks=1,
+        noc_bytes_per_cycle=1e9,
+        dram_bytes_per_cycle=1e9,
+        double_buffered=False,
+    )
+    found = evaluate(table(layer), [single], mapper="off").layer(0, 0)
+    assert found["port_cycles"] > found["compute_cycles"] / 8
+    total = found["compute_cycles"] + found["port_cycles"]
+    assert found["cycles"] == pytest.approx(total, abs=1)
+    double = single.replace(double_buffered=True)
+    overlapped = evaluate(table(layer), [double], mapper="off").layer(0, 0)
+    assert overlapped["cycles"] < found["cycles"]
