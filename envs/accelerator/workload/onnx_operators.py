@@ -55,6 +55,19 @@ class NodeView:
         """Whether there is such an input (it may be left out by an empty name)."""
         return index < len(self._node.input) and bool(self._node.input[index])
 
+    def check_fits(self, fits: bool, index: int) -> None:
+        """Refuse an input whose shape does not fit that of the first one.
+
+        Raises:
+            UnsupportedNodeError: naming both inputs with their shapes, unless ``fits``.
+        """
+        if not fits:
+            first, other = self._node.input[0], self._node.input[index]
+            raise UnsupportedNodeError(
+                f"{other!r} of shape {self.input(index)} does not fit {first!r} of shape "
+                f"{self.input(0)}"
+            )
+
     @property
     def inputs(self) -> int:
         """Number of inputs."""
@@ -84,10 +97,7 @@ def _conv(node: NodeView, weights: int) -> Layers:
     filters, in_group, *window = node.input(weights)
     extents = node.output()[2:]
     groups = node.integer("group", 1)
-    if len(window) != len(extents) or channels != in_group * groups:
-        raise UnsupportedNodeError(
-            f"weights of shape {node.input(weights)} do not fit an input of {node.input(0)}"
-        )
+    node.check_fits(len(window) == len(extents) and channels == in_group * groups, weights)
     strides = node.integers("strides", [1] * len(window))
     if len(window) == 1:
         window, extents, strides = [*window, 1], (*extents, 1), [*strides, strides[0]]
@@ -118,8 +128,9 @@ def _conv(node: NodeView, weights: int) -> Layers:
 
 def _conv_transpose(node: NodeView) -> Layers:
     batch, channels, *extents = node.input(0)
-    _, in_group, *window = node.input(1)
+    filters, in_group, *window = node.input(1)
     groups = node.integer("group", 1)
+    node.check_fits(len(window) == len(extents) and channels == filters, 1)
     # Every input pixel gives a window of outputs for each filter; overlapping ones are added.
     width = in_group * math.prod(window)
     rows = batch * math.prod(extents)
@@ -128,8 +139,10 @@ def _conv_transpose(node: NodeView) -> Layers:
 
 def _gemm(node: NodeView) -> Layers:
     a, b = node.input(0), node.input(1)
-    inner, rows = (a[0], a[1]) if node.integer("transA", 0) else (a[1], a[0])
-    columns = b[0] if node.integer("transB", 0) else b[1]
+    node.check_fits(len(a) == len(b) == 2, 1)
+    inner, rows = a if node.integer("transA", 0) else a[::-1]
+    columns, depth = b if node.integer("transB", 0) else b[::-1]
+    node.check_fits(inner == depth, 1)
     return [(Layer.from_gemm(node.name, rows, columns, inner), 1)]
 
 
@@ -137,7 +150,8 @@ def _matmul(node: NodeView, second: int) -> Layers:
     a, b = node.input(0), node.input(second)
     a = (1, *a) if len(a) == 1 else a
     b = (*b, 1) if len(b) == 1 else b
-    (rows, inner), columns = a[-2:], b[-1]
+    (rows, inner), (depth, columns) = a[-2:], b[-2:]
+    node.check_fits(inner == depth, second)
     of_a, of_b = math.prod(a[:-2]), math.prod(b[:-2])
     if of_b == 1:  # all share the second operand: more rows of one product
         return [(Layer.from_gemm(node.name, of_a * rows, columns, inner), 1)]
@@ -161,7 +175,9 @@ def _einsum(node: NodeView) -> Layers:
         )
     sizes: dict[str, int] = {}
     for index, term in enumerate(terms):
-        sizes |= zip(term, node.input(index), strict=True)
+        node.check_fits(len(term) == len(node.input(index)), 1)
+        for label, size in zip(term, node.input(index), strict=True):
+            node.check_fits(sizes.setdefault(label, size) == size, 1)
     first, second = set(terms[0]), set(terms[1])
 
     def product(labels: set[str]) -> int:
@@ -179,7 +195,8 @@ def _recurrent(node: NodeView) -> Layers:
     sequence, batch, width = node.input(0)
     if node.integer("layout", 0):
         sequence, batch = batch, sequence
-    directions, rows, _ = node.input(1)
+    directions, rows, columns = node.input(1)
+    node.check_fits(columns == width, 1)
     hidden = rows // _GATES[node.op_type]
     return [
         (Layer.from_gemm(f"{node.name}.input", sequence * batch, rows, width), directions),
@@ -191,6 +208,8 @@ def _attention(node: NodeView) -> Layers:
     query, key, value = (_by_heads(node, i) for i in range(3))
     batch, heads, tokens, size = query
     shared, context = key[1], key[2]
+    node.check_fits(key[0] == batch and key[3] == size and heads % shared == 0, 1)
+    node.check_fits(value[:3] == key[:3], 2)
     if node.has_input(4):  # keys and values of earlier tokens
         context += node.input(4)[2]
     rows, each = tokens * heads // shared, batch * shared

@@ -329,3 +329,25 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "m.onnx")
     with pytest.raises(InvalidValueError, match="a pipe or a device"):
         load_workload(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "w", "attributes"),
+    [
+        ("Conv", (1, 3, 8, 8), (16, 4, 3, 3), {}),
+        ("ConvTranspose", (1, 3, 8, 8), (4, 16, 3, 3), {}),
+        ("Gemm", (1, 128), (64, 10), {}),
+        ("Gemm", (1, 128), (10, 64), {"transB": 1}),
+        ("MatMul", (4, 128), (64, 10), {}),
+        ("Einsum", (4, 128), (64, 10), {"equation": "ab,bc->ac"}),
+        ("Einsum", (4, 128), (64, 10), {"equation": "ab,bcd->acd"}),
+    ],
+)
+def test_layers_that_do_not_fit_each_other_are_refused(
+    tmp_path: Path, op: str, x: Shape, w: tuple[int, ...], attributes: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidValueError) as error:
+        conv(tmp_path, x, w, op, **attributes)
+    text = str(error.value)
+    assert "m.onnx" in text
+    assert f"{op} 'c': 'w' of shape {w} does not fit 'x' of shape {x}" in text
