@@ -162,6 +162,10 @@ def mean_over_programs(found: Sequence[Mapping[str, float]]) -> dict[str, float]
     means = {}
     for name in found[0]:
         values = np.array([one[name] for one in found])
-        arithmetic = name in _ARITHMETIC
-        means[name] = float(values.mean() if arithmetic else np.exp(np.log(values).mean()))
+        if (values == values[0]).all():  # a logarithm would round what no program changes
+            means[name] = float(values[0])
+        elif name in _ARITHMETIC:
+            means[name] = float(values.mean())
+        else:
+            means[name] = float(np.exp(np.log(values).mean()))
     return means

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from archgym.errors import InvalidValueError, TraceError
 
 __all__ = ["filtered_trace"]
 
+_REQUEST_BYTES: Final = 64
+"""What one request of DRAM-v0 moves."""
+
 
 def filtered_trace(
     workload: ProgramSpec,
@@ -34,7 +37,8 @@ def filtered_trace(
 
     A request's time is the number of instructions executed until then, at the given rate: the
     trace is open loop, as recordings of DRAM-v0 are. Pages take the page frames from address 0 up,
-    in the order in which they reach memory.
+    in the order in which they reach memory. A line of 128 bytes is two requests of 64 bytes, which
+    a burst of DDR4 moves; one of 32 bytes is a request that uses half of its burst.
 
     Args:
         workload: a program of CPU-v0.
@@ -88,9 +92,11 @@ def filtered_trace(
     frame = np.argsort(np.argsort(first))
     rate = Fraction(10**9, round(clock_ghz * 1000) * round(instructions_per_clock * 1000))
     instruction = columns.instruction[owner[:count]].astype(np.int64)
+    bursts = max(1, config.llc.line_bytes // _REQUEST_BYTES)
+    starts = np.repeat(frame[which] * PAGE_BYTES + offset, bursts)
     return Trace(
         program_label(workload),
-        scaled(instruction, rate),
-        frame[which] * PAGE_BYTES + offset,
-        is_write,
+        np.repeat(scaled(instruction, rate), bursts),
+        starts + np.tile(np.arange(bursts, dtype=np.int64) * _REQUEST_BYTES, count),
+        np.repeat(is_write, bursts),
     )

@@ -58,6 +58,15 @@ def test_slower_memory_costs_time_only() -> None:
     assert slow["energy_per_instruction_pj"] == fast["energy_per_instruction_pj"]
 
 
+def test_what_no_program_changes_is_exact_for_several() -> None:
+    programs = [SHORT, {"recorded": "zstd", "instructions": 50_000}, {"generator": "stream"}]
+    one = metrics()
+    for order in (programs, programs[::-1]):
+        several = metrics(workload=order)
+        for name in ("storage_bits", "area_um2", "leakage_mw"):
+            assert several[name] == one[name]
+
+
 def test_several_programs_are_a_mean() -> None:
     one, two = metrics(), metrics(workload={"recorded": "zstd", "instructions": 50_000})
     both = metrics(workload=[SHORT, {"recorded": "zstd", "instructions": 50_000}])

@@ -303,6 +303,18 @@ def test_what_leaves_the_caches_is_a_workload_of_dram(tmp_path: Path) -> None:
         filtered_trace(spec, {"llc_kb": 256})
 
 
+def test_a_longer_line_leaves_the_caches_as_several_requests() -> None:
+    spec = {"generator": "stream", "instructions": 400_000, "footprint_bytes": 1 << 20}
+    short = filtered_trace(spec, {"llc_kib": 256, "l2_kib": 64})
+    long = filtered_trace(spec, {"llc_kib": 256, "l2_kib": 64, "line_bytes": 128})
+    assert (long.address[::2] % 128 == 0).all()
+    assert (long.address[1::2] == long.address[::2] + 64).all()
+    assert (long.arrival_ps[1::2] == long.arrival_ps[::2]).all()
+    assert (long.is_write[1::2] == long.is_write[::2]).all()
+    # A program that reads all of its data in order moves the same bytes with lines of any length.
+    assert set(long.address) >= set(short.address)
+
+
 def test_a_look_into_a_stream(call: Callable[..., Called]) -> None:  # noqa: F811
     spec = "{generator: stream, instructions: 80000}"
     found = call("trace", "info", "--cpu", spec, "--json").json
