@@ -29,7 +29,7 @@ from archgym.envs.dram.metrics import (
 )
 from archgym.envs.dram.space import BASELINE, SPACES, design_space
 from archgym.envs.dram.trace_features import FEATURES, trace_features
-from archgym.envs.dram.traces.demand import demand_warning
+from archgym.envs.dram.traces.demand import demand_warning, late_warning
 from archgym.envs.dram.traces.trace import Trace
 from archgym.envs.dram.traces.varied import VARIED
 from archgym.envs.dram.traces.workload import (
@@ -136,8 +136,9 @@ class DramEnvironment(Environment):
         ),
     }
     not_modelled: ClassVar = (
-        "requests longer than one burst (a request moves one burst), masked writes, error "
-        "correction",
+        "requests longer than one burst: a request moves one, of 64 bytes on DDR3, DDR4 and DDR5, "
+        "of 32 on LPDDR4, LPDDR5 and HBM2, where a line of 64 bytes would need two",
+        "masked writes and error correction",
         "sharing of one initiator by channels: each has its own front end",
         "the write clock of LPDDR5 (always on) and the command bus that pseudo channels share",
         "additive latency",
@@ -145,6 +146,8 @@ class DramEnvironment(Environment):
         "intervals, as in DRAMSys",
         "energy of input/output, termination and the controller; the energy is the DRAM core's",
         "temperature, refresh management, row-hammer defences and errors",
+        "changes of a trace's rate below full fidelity: totals of its first requests are scaled up "
+        "by their number, so an idle beginning counts several times",
         "traces of more than 16.7 million requests or 1.4e11 clock cycles",
     )
 
@@ -332,10 +335,11 @@ class DramEnvironment(Environment):
 
     @property
     def warnings(self) -> list[str]:
-        """A trace that asks for more than the memory can give."""
+        """A trace that asks for more than the memory can give, or begins late."""
         if not hasattr(self, "trace"):  # a table or a proxy stands in, and needs none
             return []
-        return [text] if (text := demand_warning(self.trace, self.memory)) else []
+        found = (demand_warning(self.trace, self.memory), late_warning(self.trace, self.memory))
+        return [text for text in found if text]
 
     @property
     def metrics_given(self) -> tuple[str, ...]:

@@ -47,8 +47,7 @@ BASELINE = {
 EXCLUDED = {"refresh_policy": ["none"]}
 """Values that only ``include`` offers: without refresh a memory loses its data."""
 
-MAX_POSTPONED = 8
-"""Refreshes that may be postponed or pulled in on DDR3 and DDR4 (JESD79-3F 4.13, JESD79-4 4.26)."""
+_ARCHGYM_MAX_POSTPONED = 8
 
 _BUFFER_SIZE = "requests that a buffer holds before the input has to wait"
 _WATERMARKS = param("scheduler") == "grp_fr_fcfs_wm"
@@ -85,7 +84,7 @@ def _default(memory: Memory, own_mappings: tuple[str, ...]) -> list[Parameter]:
                 "request_buffer_size", sizes, doc=_BUFFER_SIZE, unit="requests", group="buffers"
             ),
         ),
-        *_refresh(refresh_policies(device), 0),
+        *_refresh(refresh_policies(device), 0, device.traits.max_postponed),
         *_back(),
         Categorical(
             "address_mapping",
@@ -157,7 +156,7 @@ def _archgym() -> list[Parameter]:
     pages = ("open", "open_adaptive", "closed", "closed_adaptive")
     schedulers = ("fifo", "fr_fcfs_grp", "fr_fcfs")
     size = Integer("request_buffer_size", 1, 8, doc=_BUFFER_SIZE, unit="requests", group="buffers")
-    refresh = _refresh(("none", "all_bank"), 1)
+    refresh = _refresh(("none", "all_bank"), 1, _ARCHGYM_MAX_POSTPONED)
     return [*_front(pages, schedulers, size), *refresh, *_back()]
 
 
@@ -183,14 +182,14 @@ def _front(pages: tuple[str, ...], schedulers: tuple[str, ...], size: Parameter)
     ]
 
 
-def _refresh(policies: tuple[str, ...], minimum: int) -> list[Parameter]:
+def _refresh(policies: tuple[str, ...], minimum: int, maximum: int) -> list[Parameter]:
     refreshed = param("refresh_policy") != "none"
     return [
         Categorical("refresh_policy", policies, doc="how rows are refreshed", group="refresh"),
         Integer(
             "refresh_max_postponed",
             minimum,
-            MAX_POSTPONED,
+            maximum,
             doc="refreshes that may be owed while requests wait",
             unit="refreshes",
             when=refreshed,
@@ -199,7 +198,7 @@ def _refresh(policies: tuple[str, ...], minimum: int) -> list[Parameter]:
         Integer(
             "refresh_max_pulledin",
             minimum,
-            MAX_POSTPONED,
+            maximum,
             doc="refreshes that may be done ahead while the rank is idle",
             unit="refreshes",
             when=refreshed,

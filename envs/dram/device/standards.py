@@ -25,6 +25,7 @@ class Standard:
         turnaround_cycles: part of read to write, same rank, that no figure of a data sheet gives.
         preamble_turns: whether the write preamble is part of read to write.
         separate_buses: whether row and column commands have a bus each.
+        max_postponed: refreshes of all banks that may be postponed, or pulled in.
     """
 
     source: str
@@ -37,18 +38,20 @@ class Standard:
     turnaround_cycles: int = 0
     preamble_turns: bool = False
     separate_buses: bool = False
+    max_postponed: int = 8
 
 
 STANDARDS = {
     "DDR3": Standard("JEDEC JESD79-3F", turnaround_cycles=2),
     "DDR4": Standard("JEDEC JESD79-4", turnaround_cycles=1, preamble_turns=True),
-    # Activates, reads and writes of DDR5 take two clocks in 1N mode.
+    # Activates, reads and writes of DDR5 take two clocks in 1N mode; 4.13 has the refreshes.
     "DDR5": Standard(
         "JEDEC JESD79-5",
         activate_cycles=2,
         column_cycles=2,
         turnaround_cycles=2,
         preamble_turns=True,
+        max_postponed=4,
     ),
     # ACT-1 and ACT-2, RD-1 and CAS-2, WR-1 and CAS-2, two clocks each.
     "LPDDR4": Standard(

@@ -1,4 +1,4 @@
-"""What a trace asks of a memory, and whether the memory can give it."""
+"""What a trace asks of a memory, whether the memory can give it, and how late it begins."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ import numpy as np
 from archgym.envs.dram.device.memory import Memory
 from archgym.envs.dram.traces.trace import Trace
 
-__all__ = ["Demand", "asked_gb_per_s", "demand_of", "demand_warning", "peak_gb_per_s"]
+__all__ = [
+    "Demand",
+    "asked_gb_per_s",
+    "demand_of",
+    "demand_warning",
+    "late_warning",
+    "peak_gb_per_s",
+]
 
 _LINE_BYTES = 64
+_LATE_PS = 100_000_000
+"""An idle beginning of up to 100 us, some ten refreshes, is none that distorts a metric."""
 
 
 @dataclass(frozen=True)
@@ -73,4 +82,18 @@ def demand_warning(trace: Trace, memory: Memory) -> str:
         f"trace {trace.name!r} asks {wanted}, and {memory.name} gives {peak:.1f} GB/s at most: "
         "requests wait ever longer, so latencies grow with the length of the trace. More channels, "
         "a faster memory, or arrival times further apart change that"
+    )
+
+
+def late_warning(trace: Trace, memory: Memory) -> str:
+    """A sentence on a trace that begins with more idle time than it has requests for, or empty."""
+    first, last = int(trace.arrival_ps[0]), int(trace.arrival_ps[-1])
+    if first <= max(_LATE_PS, last - first):
+        return ""
+    cycle = -(-first // memory.device.t_ck_ps)
+    return (
+        f"trace {trace.name!r}: the first request arrives at {first / 1e6:,.0f} us, clock cycle "
+        f"{cycle:,} of {memory.name}, and the last one {(last - first) / 1e6:,.0f} us later. The "
+        "idle time before counts in time, bandwidth, power and energy; subtract it from the times "
+        "if the memory does not wait"
     )

@@ -11,9 +11,6 @@ from archgym.envs.dram.device.memory import Memory
 
 __all__ = ["check_refreshes"]
 
-_MAX_POSTPONED = {"DDR5": 4}
-"""Refreshes that may be postponed: JESD79-5 4.13; eight in all other standards."""
-
 
 def check_refreshes(
     memory: Memory,
@@ -44,7 +41,7 @@ def check_refreshes(
     """
     d = memory.device
     if max_postponed is None:
-        max_postponed = _MAX_POSTPONED.get(d.standard, 8)
+        max_postponed = d.traits.max_postponed
     interval, sets = {
         "all_bank": (d.t_refi_cycles, 1),
         "per_bank": (d.t_refi_pb_cycles, d.banks),

@@ -227,6 +227,13 @@ def test_refresh_that_the_device_has() -> None:
     assert "same_bank" in offered["DDR5-4800"].range
 
 
+def test_ddr5_postpones_and_pulls_in_four_refreshes_at_most() -> None:
+    for memory, most in (("DDR3-1600", 8), ("DDR5-4800", 4)):
+        env = archgym.make("DRAM-v0", memory=memory, workload=SMALL)
+        for name in ("refresh_max_postponed", "refresh_max_pulledin"):
+            assert env.design_space[name].range == f"an integer from 0 to {most}", (memory, name)
+
+
 def test_a_memory_that_forgets_is_offered_on_request_only() -> None:
     env = archgym.make("DRAM-v0", memory="LPDDR4-3200", workload=SMALL)
     forgetful = {**env.baseline_design, "refresh_policy": "none"}

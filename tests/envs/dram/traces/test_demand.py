@@ -43,6 +43,17 @@ def test_the_warning_depends_on_the_memory() -> None:
     assert demand_warning(evenly(0, 1), two) == ""
 
 
+def test_a_trace_that_begins_late_is_named_with_its_cycle(tmp_path: Path) -> None:
+    late = tmp_path / "late.stl"
+    late.write_text("".join(f"{10**7 + 40 * i}: read {64 * i:#x}\n" for i in range(200)))
+    workload = {"file": str(late), "clock_mhz": 1000}
+    (text,) = archgym.make("DRAM-v0", workload=workload).warnings
+    assert "'late': the first request arrives at 10,000 us" in text
+    assert "cycle 12,004,802 of" in text
+    late.write_text("".join(f"{10**7 * i}: read {64 * i:#x}\n" for i in range(1, 9)))
+    assert archgym.make("DRAM-v0", workload=workload).warnings == []
+
+
 @pytest.mark.parametrize("workload", ["sort", "stream", "cloud_2"])
 def test_what_ships_can_be_served(workload: str) -> None:
     assert archgym.make("DRAM-v0", workload=workload).warnings == []
