@@ -77,7 +77,9 @@ WORKLOADS: Final[Mapping[str, tuple[str, list[int], list[Mapping[str, Any]]]]] =
 
 
 def made_network(name: str, doc: str, shape: list[int], layers: list[Mapping[str, Any]]) -> Network:
-    """A network; weights that are not given are random ones, which depend on sizes alone.
+    """A network; layers without weights have random ones, and biases, that depend on sizes alone.
+
+    A layer with weights and without ``bias`` has none.
 
     Args:
         name: of the network.
@@ -102,7 +104,8 @@ def made_network(name: str, doc: str, shape: list[int], layers: list[Mapping[str
         drawn = random.standard_normal((outputs, reads)) * np.sqrt(2.0 / reads)
         drawn_bias = random.standard_normal(outputs) * 0.1
         weights = np.asarray(one.get("weights", drawn), dtype=float).reshape(outputs, reads)
-        bias = np.asarray(one.get("bias", drawn_bias), dtype=float)
+        other = np.zeros(outputs) if "weights" in one else drawn_bias
+        bias = np.asarray(one.get("bias", other), dtype=float)
         layer = Layer(kind, height, width, channels, rows, columns, weights, bias)
         made.append(layer)
         (height, width), channels = layer.positions, outputs

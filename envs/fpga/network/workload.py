@@ -33,8 +33,9 @@ def network_of(spec: Any) -> Network:
         spec: a name; path of a JSON file with a mapping; or a mapping of ``input``, ``[elements]``
             or ``[rows, columns, channels]``, and ``layers``, each ``{"dense": outputs}`` or
             ``{"conv": [rows, columns], "channels": outputs}``. A layer may have ``weights`` (for
-            each output its inputs, by row, column and channel of the window) and ``bias``;
-            otherwise they are random. Convolutions come before dense layers.
+            each output its inputs, by row, column and channel of the window) and ``bias``, which
+            is zero beside weights alone; otherwise they are random. Convolutions come before
+            dense layers.
 
     Raises:
         UnknownNameError, InvalidValueError: if there is no such network.

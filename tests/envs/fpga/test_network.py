@@ -91,3 +91,12 @@ def test_what_is_wrong_with_a_workload_is_said(place: int) -> None:
     spec, words = BAD[place]
     with pytest.raises((InvalidValueError, UnknownNameError), match=words):
         network_of(spec)
+
+
+def test_weights_alone_have_no_bias() -> None:
+    layer = {"dense": 2, "weights": [[1, 2, 3], [4, 5, 6]]}
+    given = network_of({"input": [3], "layers": [layer]})
+    assert given.layers[0].bias.tolist() == [0.0, 0.0]
+    random = network_of({"input": [3], "layers": [{"dense": 2}]})
+    assert np.abs(random.layers[0].bias).min() > 0
+    assert np.array_equal(given.inputs, random.inputs)
