@@ -20,7 +20,7 @@ SPACES = {
     "Conformance-v0": "version 1: 849c00b75e75ab3f",
     "DRAM-v0": "version 3: d4323606456aca08",
     "FPGA-v0": "version 4: 0008d76ab383f8ea",
-    "GPUKernel-v0": "version 4: 27fe470e306e633f",
+    "GPUKernel-v0": "version 5: 27fe470e306e633f",
     "LLMDevice-v0": "version 1: da4f6188d40e47cd",
     "LLMServing-v0": "version 1: f3f8db1aedb82b7a",
     "LLMTraining-v0": "version 5: 4986206d55044406",

@@ -86,12 +86,16 @@ def power_w(
         busy: what :func:`rates` gives.
         sizes: with ``memory_extra_w``, what the memory of each row's GPU takes more than usual when
             it is busy all the time, W.
-        device: the GPU, whose idle power and limit count; coefficients are of an H200.
+        device: the GPU, whose idle power and limit count; coefficients are of an H200, and those of
+            a GPU with another limit are taken to be in proportion to it.
         fitted: coefficients, as :data:`BOUNDS` describes them.
     """
-    parts = sum(fitted[name] * rate for name, rate in busy.items())
-    wanted = device.idle_w + np.asarray(parts) + sizes["memory_extra_w"] * busy["memory"]
-    limit = fitted["limit"] * device.power_w / _FITTED_LIMIT_W
+    scale = device.power_w / _FITTED_LIMIT_W
+    parts = scale * np.asarray(sum(fitted[name] * rate for name, rate in busy.items()))
+    wanted = device.idle_w + parts + sizes["memory_extra_w"] * busy["memory"]
+    # How far the limit may be exceeded was measured, and learned, where warpgroups multiply.
+    over = fitted["limit"] / _FITTED_LIMIT_W if device.warpgroups else 1.0
+    limit = device.power_w * over
     return np.asarray((wanted**-_BEND + limit**-_BEND) ** (-1 / _BEND))
 
 

@@ -107,7 +107,8 @@ class KernelModel:
         found = mechanism.terms(designs, sizes, device, compiled, self.coefficients)
         features = mechanism.features(designs, sizes, found, compiled)
         time_us = found["time_us"]
-        # It was learned where warpgroups multiply: other GPUs have the mechanism alone.
+        # It was learned where warpgroups multiply, as that of the power was: other GPUs have the
+        # mechanism alone.
         if "time" in self.corrections and device.warpgroups:
             time_us = time_us * np.exp(self.corrections["time"](features))
         result = {"time_us": time_us}
@@ -117,7 +118,9 @@ class KernelModel:
             busy = power.rates(found, sizes, busy_us, device)
             parts = power.power_w(busy, sizes, device, self.powers)
             result["busy_us"] = busy_us
-            result["power_w"] = parts * np.exp(self.corrections["power"](activity))
+            if device.warpgroups:
+                parts = parts * np.exp(self.corrections["power"](activity))
+            result["power_w"] = parts
         return result
 
 

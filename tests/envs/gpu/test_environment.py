@@ -107,6 +107,17 @@ def test_a_pipeline_that_needs_too_much_shared_memory_fails() -> None:
     assert "327680" in outcome.reason
 
 
+@pytest.mark.parametrize("workload", ["square_4096", "attention_llama", "norm_4096"])
+def test_another_gpu_keeps_its_own_power_limit(workload: str) -> None:
+    env = GPUKernel(device="a100", workload=workload)
+    designs = list(env.design_space.sample(300, np.random.default_rng(0)))
+    outcomes = [env.evaluate(design) for design in designs]
+    powers = [one.metrics["power_w"] or 0 for one in outcomes if one.status == "ok"]
+    assert len(powers) > 100
+    assert env.device.idle_w < min(powers)
+    assert max(powers) <= env.device.power_w == 400
+
+
 def test_a_smaller_gpu_is_slower_and_refuses_more() -> None:
     here, there = GPUKernel(device="h200"), GPUKernel(device="a100")
     slow, fast = there.evaluate(BASELINE).metrics, here.evaluate(BASELINE).metrics
