@@ -114,7 +114,7 @@ def variance_share(scores: NDArray[np.float64], labels: Sequence[str]) -> float 
 
 def _scored(folder: Path) -> _Trials:
     """Finished trials with a score, its measure and whether they reached the optimum."""
-    settings: dict[str, Any] = json.loads((folder / "summary.json").read_text())["settings"]
+    settings: dict[str, Any] = json.loads((folder / "summary.json").read_text("utf-8"))["settings"]
     trials = pq.read_table(folder / "trials.parquet", columns=[*_COLUMNS, *_MEASURED]).to_pylist()
     found = []
     for trial in trials:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -23,12 +25,15 @@ from archgym.experiment.spec.checks import make_environment
 from archgym.experiment.spec.from_mapping import read_simulation
 from archgym.registry import environment_names
 from archgym.serve.describe import metric_json
+from archgym.simulators.external import available_cores
 from archgym.space import Designs, DesignSpace
 
 __all__ = ["Evaluations", "budget_state"]
 
 AGENT: Final = "assistant"
 _MAX_OPEN: Final = 8
+_PART_S: Final = 0.5
+"""Designs are evaluated in parts, each doubled that took less, s: the server may be told to end."""
 
 
 def budget_state(workplace: Workplace) -> BudgetState:
@@ -42,10 +47,13 @@ class Evaluations:
 
     Args:
         workplace: where evaluations are recorded, and how many there may be.
+
+    Attributes:
+        stop: set when no further simulation is to begin.
     """
 
     def __init__(self, workplace: Workplace) -> None:
-        self._workplace = workplace
+        self._workplace, self.stop = workplace, threading.Event()
         self._open: dict[str, tuple[Environment, str]] = {}
         self._opened = 0
         self._known: dict[str, set[int]] = {}  # designs of the open ones, by their keys
@@ -75,9 +83,10 @@ class Evaluations:
         free = self._free(key, whole, space)
         outcomes: list[Outcome] = []
         core = environment.evaluator
-        while len(outcomes) < len(whole):
+        at_once = available_cores()
+        while len(outcomes) < len(whole) and not self.stop.is_set():
             left = np.cumsum(~free[len(outcomes) :]) <= self._workplace.left
-            part = whole[len(outcomes) :][: int(left.sum())]
+            part, began = whole[len(outcomes) :][: min(int(left.sum()), at_once)], time.monotonic()
             if not len(part):
                 break
             new = int((~free[len(outcomes) :][: len(part)]).sum())
@@ -87,8 +96,10 @@ class Evaluations:
                     outcomes += environment.evaluate_batch(part)
                 finally:
                     used[0] = core.simulations - before
+            if time.monotonic() - began < _PART_S:
+                at_once *= 2
         if len(whole) and not outcomes:
-            raise self._spent()
+            raise InvalidValueError("the server ends") if self.stop.is_set() else self._spent()
         self._known[key].update(whole[: len(outcomes)].keys())
         return Evaluation(
             outcomes=[_evaluated(environment, one) for one in outcomes],

@@ -152,7 +152,7 @@ def serve_tools(tools: Tools) -> int:
         The exit code: 0, or 128 and the number of the signal.
     """
     try:
-        with _ending_input() as ended_by, _nobody_reads():
+        with _ending_input(tools.stop) as ended_by, _nobody_reads():
             make_server(tools).run("stdio")
     finally:
         tools.close()
@@ -184,10 +184,13 @@ def _told(function: Callable[P, R]) -> Callable[P, R]:
 
 
 @contextlib.contextmanager
-def _ending_input() -> Iterator[list[int]]:
+def _ending_input(stop: Callable[[], None]) -> Iterator[list[int]]:
     """Puts a pipe before standard input, for a block: lines are bounded, and signals end it.
 
     Gives a list with the signal that ended the input, if one did.
+
+    Args:
+        stop: called at a signal.
     """
     source = os.dup(0)
     readable, writable = os.pipe()
@@ -212,6 +215,7 @@ def _ending_input() -> Iterator[list[int]]:
 
     def end(number: int, _: Any) -> None:
         ended_by.append(number)
+        stop()
         close()
 
     before = [signal.signal(one, end) for one in _ENDS]

@@ -79,7 +79,7 @@ ResultName = Annotated[str, Field(max_length=200, description="name, from list_r
 
 
 class Tools:
-    """The tools of a session; each method but :meth:`close` and :meth:`running` is one.
+    """The tools of a session: each method but :meth:`stop`, :meth:`close`, :meth:`running`.
 
     Args:
         workplace: what they work in.
@@ -89,6 +89,10 @@ class Tools:
         self.workplace = workplace
         self._evaluations = Evaluations(workplace)
         self._lock = threading.Lock()
+
+    def stop(self) -> None:
+        """Begins no further simulation: the server is told to end."""
+        self._evaluations.stop.set()
 
     def close(self) -> None:
         """Ends what is open, and seals datasets."""

@@ -274,6 +274,7 @@ def write_dataset(
             "whole_trials": whole_trials,
             "operations": list(operations),
         }
-        (made / PROVENANCE).write_text(json.dumps(data, indent=1, ensure_ascii=False))
+        text = json.dumps(data, indent=1, ensure_ascii=False)
+        (made / PROVENANCE).write_text(text, "utf-8")
         replace(sidecar, workloads=hashes).save(made)
     return written

@@ -143,7 +143,7 @@ class Sidecar:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=directory, prefix=".sidecar-")
-            with os.fdopen(handle, "w") as file:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
                 json.dump(data, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())

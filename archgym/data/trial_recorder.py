@@ -286,7 +286,8 @@ def _commit() -> str:
         done = subprocess.run(
             ["git", "-C", str(root), "rev-parse", "HEAD"],  # noqa: S607 - wherever it is
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):

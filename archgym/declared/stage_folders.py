@@ -120,7 +120,7 @@ class StageFolders:
 
     @contextlib.contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        with open(self._folder / f"{key}.lock", "a") as lock:
+        with open(self._folder / f"{key}.lock", "a", encoding="utf-8") as lock:
             while True:
                 try:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

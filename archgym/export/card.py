@@ -94,7 +94,7 @@ def write_card(
         commits=sorted({row["commit"] for row in trials if row["commit"]}),
         operations=[json.dumps(step) for step in selection.operations],
     )
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return len(selection)
 
 

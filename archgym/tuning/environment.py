@@ -131,7 +131,7 @@ def import_tuning(path: str | Path, record: str | Path, *, agent: str = "") -> i
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> cache = {"32": {"block": 32, "time": 2.5}, "64": {"block": 64, "time": 1.5}}
     >>> data = {"tune_params": {"block": [32, 64]}, "cache": cache}
-    >>> _ = (folder / "sum.json").write_text(json.dumps(data))
+    >>> _ = (folder / "sum.json").write_text(json.dumps(data), "utf-8")
     >>> import_tuning(folder / "sum.json", folder / "designs")
     2
 

@@ -63,7 +63,7 @@ def main() -> None:
 
 def read(path: Path) -> dict[Run, Any]:
     """The runs in a file."""
-    rows = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
     return {tuple(row["run"]): row for row in rows}
 
 

@@ -109,7 +109,7 @@ def run_all(runs: Iterable[Run], path: Path, processes: int) -> Iterator[tuple[L
     for variable in _ONE_THREAD:
         os.environ[variable] = "1"  # for the processes to come
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context) as pool, path.open("a") as file:
+    with ProcessPoolExecutor(processes, context) as pool, path.open("a", encoding="utf-8") as file:
         futures = [pool.submit(perform, run) for run in left]
         for done, future in enumerate(as_completed(futures), start=1):
             line = future.result()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from archgym.data import Dataset
+from archgym.data import Dataset, validate
 
 pytest.importorskip("mcp", reason="the package mcp is not installed: pip install 'archgym[mcp]'")
 anyio = pytest.importorskip("anyio")
@@ -253,6 +253,31 @@ def test_a_run_ends_with_the_server(tmp_path: Path, how: signal.Signals | str) -
     assert set(state["results"].values()) == {"run", "evaluations"}
     assert again.communicate(timeout=60)
     assert again.returncode == 0
+
+
+def test_an_evaluation_ends_with_the_server_and_is_recorded(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.yaml"
+    slow.write_text(
+        "parameters:\n  depth: {integer: [1, 1000], baseline: 4}\n"
+        "stages:\n  run: {run: [sh, -c, 'sleep 0.5; echo $0', 'wait: {{ depth }}']}\n"
+        "metrics:\n  wait_ns: {key: wait, unit: ns}\n"
+    )
+    folder = tmp_path / "work"
+    process = _begun(folder, "--environment", str(slow), "--budget", "900")
+    designs = [{"depth": depth} for depth in range(1, 100)]
+    _send(process, _call(2, "evaluate", environment="slow.yaml", designs=designs))
+    for _ in range(300):
+        if any(b"[0,2," in path.read_bytes() for path in folder.rglob("*.jsonl")):
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 143
+    assert process.stderr is not None
+    assert not process.stderr.read()
+    (dataset,) = folder.glob("evaluations/*/dataset.json")
+    assert 3 <= Dataset(dataset.parent).info()["evaluations"] < 60
+    assert all(check.passed for check in validate(Dataset(dataset.parent)))
+    assert not list((dataset.parent / "journal").iterdir())
 
 
 def test_a_misspelt_argument_is_refused(tmp_path: Path) -> None:

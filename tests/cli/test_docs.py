@@ -42,7 +42,7 @@ def test_no_page_is_of_what_is_gone() -> None:
 
 @pytest.mark.parametrize("path", sorted((DOCS / "agreement").glob("*.json")), ids=lambda p: p.stem)
 def test_agreement_is_that_of_the_simulator_as_it_is(path: Path) -> None:
-    kept = json.loads(path.read_text())
+    kept = json.loads(path.read_text(encoding="utf-8"))
     cls = environment_class(path.stem)
     assert kept["version"] == cls.version, f"measure it again: archgym docs {path.stem} --validate"
     rows = {one.title: len(one.rows) for one in cls.references() if one.rows}
@@ -56,7 +56,7 @@ def test_agreement_is_what_validation_measures(
 ) -> None:
     found = call("validate", path.stem, "--json").json
     now = agreement_of(path.stem, environment_class(path.stem).version, found)
-    before = json.loads(path.read_text())
+    before = json.loads(path.read_text(encoding="utf-8"))
     for one, other in zip(now["references"], before["references"], strict=True):
         assert one["title"] == other["title"]
         for metric, kept in zip(one["metrics"], other["metrics"], strict=True):

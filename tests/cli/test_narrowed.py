@@ -68,6 +68,6 @@ def test_a_program_searches_the_space_that_the_options_leave(call: Any, tmp_path
 
 
 def _told(file: Path, name: str) -> Any:
-    parameters = json.loads(file.read_text())["problem"]["space"]["parameters"]
+    parameters = json.loads(file.read_text(encoding="utf-8"))["problem"]["space"]["parameters"]
     (found,) = [one for one in parameters if one["name"] == name]
     return found

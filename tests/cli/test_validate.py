@@ -19,10 +19,10 @@ def few(tmp_path: Path) -> Path:
 
 
 def changed(path: Path, line: int, old: str, new: str) -> Path:
-    lines = path.read_text().splitlines()
+    lines = path.read_text(encoding="utf-8").splitlines()
     assert old in lines[line - 1]
     lines[line - 1] = lines[line - 1].replace(old, new, 1)
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 

@@ -138,3 +138,30 @@ def test_containers_that_share_a_folder_have_trials_of_their_own(
         env.close()
     assert Dataset(tmp_path).trials().num_rows == 2
     assert is_sound(tmp_path)
+
+
+ELSEWHERE = """
+import sys, warnings
+from pathlib import Path
+warnings.filterwarnings("error", category=EncodingWarning, module="archgym")
+from archgym.data import export, load
+from tests.helpers import Adder
+
+folder = Path(sys.argv[1])
+env = Adder(record=folder / "data")
+env.evaluate({"x": 1, "y": 0, "mode": "plain"})
+env.close()
+chosen = load(folder / "data").where("reason != 'Größe in µm'")
+assert chosen.write(folder / "chosen") == 1
+options = {"licence": "mit", "title": "Größe in µm"}
+assert export(load(folder / "chosen"), folder / "card.md", "card", **options) == 1
+assert "Größe in µm" in (folder / "card.md").read_text("utf-8")
+"""
+
+
+def test_files_are_utf8_whatever_the_locale_says(tmp_path: Path) -> None:
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment = {**os.environ, **locale, "PYTHONWARNDEFAULTENCODING": "1"}
+    script = tmp_path / "script.py"
+    script.write_text(ELSEWHERE, "utf-8")
+    subprocess.run([sys.executable, script, tmp_path], env=environment, check=True, timeout=120)

@@ -141,7 +141,7 @@ def execute(arguments: list[str]) -> int:
 
 
 def main() -> int:
-    with open(STATE / "calls.jsonl", "a") as calls:
+    with open(STATE / "calls.jsonl", "a", encoding="utf-8") as calls:
         calls.write(json.dumps([ENGINE, *sys.argv[1:]]) + "\n")
     arguments = sys.argv[1:]
     if ENGINE == "apptainer":

@@ -171,7 +171,7 @@ BEHAVIOURS: Final[dict[str, Behaviour]] = {
 def script(path: Path, text: str) -> None:
     """A program."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
 
 

@@ -86,10 +86,10 @@ def test_without_a_run_the_words_before_a_number_are_asked(answer: Callable[...,
     assert (metric.name, metric.direction) == ("load_count", "maximize")
     text = (
         Path("my_sim.yaml")
-        .read_text()
+        .read_text(encoding="utf-8")
         .replace("time_limit_s", "good_exit_codes: [3]\n    time_limit_s")
     )
-    Path("my_sim.yaml").write_text(text)
+    Path("my_sim.yaml").write_text(text, encoding="utf-8")
     assert archgym.make("my_sim.yaml").evaluate({"ways": 8}).metrics == {"load_count": 5}
 
 

@@ -171,7 +171,7 @@ def test_a_long_log_is_read_once(declared: Write) -> None:
 
 def ended(pid: str) -> bool:
     try:
-        stat = Path("/proc", pid, "stat").read_text()
+        stat = Path("/proc", pid, "stat").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
         return True
     return stat.rpartition(")")[2].split()[0] == "Z"

@@ -56,7 +56,7 @@ def written(path: Path, **simulation: Any) -> None:
         "agents": [{"name": "ga"}],
         "simulation": {"workers": 2, "stop_early": True, **simulation},
     }
-    path.write_text(yaml.safe_dump(data))
+    path.write_text(yaml.safe_dump(data), encoding="utf-8")
 
 
 def only_dataset(run: Path) -> Dataset:

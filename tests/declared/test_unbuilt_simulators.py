@@ -52,7 +52,7 @@ sed "s/RATE/${rate:-0.064127}/" "$(dirname "$0")/stats.txt" > "$out/stats.txt"
 def script(path: Path, text: str) -> None:
     """A program that stands in for another one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
 
 

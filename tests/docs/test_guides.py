@@ -94,7 +94,7 @@ def test_guide_runs(
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     for number, (mark, kind, text) in enumerate(_blocks(guide)):
         if _kind(mark) == "file":
-            Path(mark.removeprefix("file: ")).write_text(text)
+            Path(mark.removeprefix("file: ")).write_text(text, encoding="utf-8")
         elif _kind(mark) == "python":
             script = tmp_path / f"block_{number}.py"
             script.write_text(text)

@@ -41,13 +41,13 @@ def test_a_run_is_resumed_from_another_folder(
 ) -> None:
     monkeypatch.chdir(project.parent)
     assert call("run", "project/search.yaml", "--local", "--out", "found").code == 0
-    (trial,) = json.loads(Path("found/trials.json").read_text())
+    (trial,) = json.loads(Path("found/trials.json").read_text(encoding="utf-8"))
     assert trial["environment"] == "project/sims/queue.yaml"
     monkeypatch.chdir(project.parent / "elsewhere")
     again = ("run", "../project/search.yaml", "--local", "--resume", "--out", "../found")
     resumed = call(*again, "--set", "budget=5")
     assert resumed.code == 0, resumed.err
-    (trial,) = json.loads(Path("../found/trials.json").read_text())
+    (trial,) = json.loads(Path("../found/trials.json").read_text(encoding="utf-8"))
     assert (trial["budget"], trial["environment"]) == (5, str(project / "sims" / "queue.yaml"))
     best = call("best", "../found", "--json")
     command = json.loads(best.out)[0]["best"]["command"].split()

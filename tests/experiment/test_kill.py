@@ -197,7 +197,7 @@ def check_that_every_ended_simulation_is_kept(out: Path, log: Path, known: int) 
     table = Dataset(out / "datasets" / "Uneven").evaluations().to_pylist()
     kept = Counter(tuple(int(row[f"param.{name}"]) for name in "xyz") for row in table)
     ended: dict[str, list[tuple[int, ...]]] = {}
-    for line in log.read_text().splitlines()[known:]:
+    for line in log.read_text(encoding="utf-8").splitlines()[known:]:
         process, *design = line.split()
         ended.setdefault(process, []).append(tuple(map(int, design)))
     for designs in ended.values():

@@ -114,7 +114,7 @@ def test_in_python_too_what_ended_while_the_agent_computed_is_not_lost(tmp_path:
 def kill_after_three(driver: subprocess.Popen[str], log: Path) -> None:
     """Kills a search when the baseline and three designs have been simulated."""
     until = time.monotonic() + 60
-    while not (log.exists() and len(log.read_text().splitlines()) == 1 + 3):
+    while not (log.exists() and len(log.read_text(encoding="utf-8").splitlines()) == 1 + 3):
         assert driver.poll() is None
         assert time.monotonic() < until
         time.sleep(0.05)

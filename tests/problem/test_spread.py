@@ -83,7 +83,9 @@ def test_best_shows_the_spread(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     text = QUEUE.replace("files:", "noise: {repeats: 3, spread: [area_um2]}\nfiles:", 1)
-    Path("queue.yaml").write_text(text.replace("{{ area }}", "{{ area + repeat * repeat }}"))
+    Path("queue.yaml").write_text(
+        text.replace("{{ area }}", "{{ area + repeat * repeat }}"), encoding="utf-8"
+    )
     assert archgym.registry.environment_class("queue.yaml").repeats == 3
     env = archgym.make("queue.yaml", record="found", objective="minimize area_um2")
     make_agent("random", env.design_space).search(env, 3)

@@ -179,6 +179,8 @@ def test_such_a_file_cannot_be_simulated_otherwise(queue: str) -> None:
 
 def test_readings_need_stages(tmp_path: Path, queue: str) -> None:
     path = tmp_path / "other.yaml"
-    path.write_text(Path(queue).read_text().replace("{unit: ns}", "{unit: ns, key: wait}"))
+    path.write_text(
+        Path(queue).read_text(encoding="utf-8").replace("{unit: ns}", "{unit: ns, key: wait}")
+    )
     with pytest.raises(InvalidValueError, match="stages: this is missing"):
         archgym.make(str(path))

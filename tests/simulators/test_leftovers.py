@@ -28,7 +28,7 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").split()[2] != "Z"
 
 
 @LINUX

@@ -92,7 +92,7 @@ class Forger:
         return f"{how} at {place}"
 
     def _damage_lines(self, path: Path) -> str:
-        lines = path.read_text().splitlines(keepends=True)
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         place = self.random.randrange(len(lines))
         how = self.random.choice(["gone", "twice", "moved", *["altered"] * 9])
         if how == "gone":
@@ -104,7 +104,7 @@ class Forger:
         else:
             lines[place], how = self._altered(lines[place])
             lines[place] += "\n"
-        path.write_text("".join(lines), errors="surrogatepass")
+        path.write_text("".join(lines), encoding="utf-8", errors="surrogatepass")
         return f"line {place}: {how}"
 
     def _altered(self, text: str) -> tuple[str, str]:

@@ -86,7 +86,7 @@ def test_a_cache_that_was_not_closed_is_read(cache: Path) -> None:
     text = json.dumps(CACHE, indent=0)
     for ending in ("\n}\n}", ",\n}"):
         open_text = text.removesuffix("\n}\n}") + ending.replace("\n}\n}", "").replace("\n}", "")
-        cache.write_text(open_text)
+        cache.write_text(open_text, encoding="utf-8")
         assert len(read_tuning(cache).measured) == 5
 
 
@@ -319,7 +319,7 @@ def test_measurements_of_the_wrong_form_are_named(tmp_path: Path) -> None:
 
 def test_measurements_that_read_alike_are_named(cache: Path) -> None:
     data = {**CACHE, "cache": {k: {**e, "time_ms": 7.0} for k, e in CACHE["cache"].items()}}
-    cache.write_text(json.dumps(data))
+    cache.write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(InvalidValueError, match="'time' and 'time_ms' are 'time_ms'"):
         read_tuning(cache)
 
@@ -328,7 +328,9 @@ def test_a_measurement_that_is_missing_somewhere_does_not_fail_the_configuration
     cache: Path, tmp_path: Path
 ) -> None:
     first = {k: v for k, v in CACHE["cache"]["32,aos"].items() if k != "nvml_power"}
-    cache.write_text(json.dumps({**CACHE, "cache": {**CACHE["cache"], "32,aos": first}}))
+    cache.write_text(
+        json.dumps({**CACHE, "cache": {**CACHE["cache"], "32,aos": first}}), encoding="utf-8"
+    )
     env = archgym.make(str(cache))
     assert env.baseline_design == {"block": 64, "layout": "aos"}
     metrics = env.evaluate({"block": 32, "layout": "aos"}).metrics

@@ -222,7 +222,8 @@ def check_processes(subject: Subject) -> str:
         [sys.executable, "-P", "-c", code, arguments],
         env={**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": paths},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         timeout=_PROCESS_LIMIT_S,
     )
     expect(done.returncode == 0, f"the other process failed: {done.stderr[-2000:]}")

@@ -111,7 +111,7 @@ def working(folder: RunFolder, run_id: str) -> Iterator[None]:
     file = _opened(folder.workers_file)
     try:
         fcntl.flock(file, fcntl.LOCK_SH)
-        if folder.lock_file.read_text() != run_id:
+        if folder.lock_file.read_text("utf-8") != run_id:
             raise ExperimentError(f"the run in {folder.path} that this worker belongs to is over")
         yield
     finally:

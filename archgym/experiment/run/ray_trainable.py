@@ -98,7 +98,7 @@ class TuneBatch(tune.Trainable):
     def _search(self) -> None:
         try:
             name = self._task["batch"]
-            data = json.loads((Path(self._task["files"]) / f"{name}.json").read_text())
+            data = json.loads((Path(self._task["files"]) / f"{name}.json").read_text("utf-8"))
             batch = TrialBatch(name, tuple(map(Trial.from_json, data["trials"])))
             context = RunContext.from_json(data["context"])
             make_pool = ray_executor if context.simulation.processes else process_executor

@@ -34,7 +34,7 @@ class Table:
 
     def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
         self._lock = threading.Lock()
-        self._file = path.open("a", newline="")
+        self._file = path.open("a", encoding="utf-8", newline="")
         self._writer = csv.writer(self._file)
         self._writer.writerow(columns)
         self._file.flush()

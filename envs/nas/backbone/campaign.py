@@ -171,7 +171,7 @@ def cores() -> list[list[int]]:
     groups: dict[str, list[int]] = {}
     for number in allowed:
         path = Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
-        siblings = path.read_text().strip() if path.exists() else str(number)
+        siblings = path.read_text(encoding="utf-8").strip() if path.exists() else str(number)
         groups.setdefault(siblings, []).append(number)
     if all(len(group) == 1 for group in groups.values()) and len(allowed) > 4:
         return [allowed[i : i + 2] for i in range(0, len(allowed), 2)]  # may be hidden siblings

@@ -156,9 +156,9 @@ def test_files(tmp_path: Path) -> None:
 
 def test_files_need_no_known_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("plain").write_text("0 R 0x40\n")
+    Path("plain").write_text("0 R 0x40\n", encoding="utf-8")
     assert len(load_workload("plain")) == 1
-    Path("zipf").write_text("0 R 0x40\n")
+    Path("zipf").write_text("0 R 0x40\n", encoding="utf-8")
     assert len(load_workload("zipf")) == 20_000, "a name wins over a file"
     assert len(load_workload("./zipf")) == 1
 

@@ -165,7 +165,7 @@ def test_no_liberty_file(tmp_path: Path) -> None:
 
 def test_the_smallest_buffer_drives() -> None:
     assert driving_cell(load_library(MINIMAL)) == "BUF_1"
-    text = MINIMAL.read_text().replace('function : "A";', 'function : "A A";')
+    text = MINIMAL.read_text(encoding="utf-8").replace('function : "A";', 'function : "A A";')
     assert driving_cell(cell_library(text)) == "INV_1"
 
 
