@@ -130,7 +130,8 @@ class LLMTraining(LoadedEnvironment):
     not_modelled: ClassVar[tuple[str, ...]] = (
         "fragmentation of memory, and the slowdown of an allocator near its limit",
         "uneven load of experts, latent attention (LLMServing-v0 has it)",
-        "congestion between groups that share a switch; failures",
+        "congestion between groups that share a switch; failures; the size of the host's memory, "
+        "to which host_memory_gib can be limited",
         "loss: plans that train the same way are compared, and fp8 counts as the same way",
         "compute and input of data loading, checkpoints, evaluation",
     )

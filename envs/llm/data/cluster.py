@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
+from archgym.errors import InvalidValueError
 
 __all__ = [
     "Chip",
     "Cluster",
+    "chip_names",
     "cluster_names",
     "cluster_sources",
     "load_chip",
@@ -57,6 +59,26 @@ class Chip(Entry):
     idle_w: float = field(0, default=0.0)
     usd_per_hour: float = field(0, default=0.0)
 
+    def __post_init__(self) -> None:
+        wide, before = self.matrix_tflops, "matrix_tflops"
+        for name in ("fp8_tflops", "fp4_tflops"):
+            peak = getattr(self, name)
+            if peak and peak < wide:
+                raise InvalidValueError(
+                    f"chip: {name} is {peak:g}; it must be at least {before}, {wide:g}, or 0 for a "
+                    "chip without such products"
+                )
+            wide, before = (peak, name) if peak else (wide, before)
+        if self.vector_tflops > self.matrix_tflops:
+            raise InvalidValueError(
+                f"chip: vector_tflops is {self.vector_tflops:g}; it must be at most matrix_tflops, "
+                f"{self.matrix_tflops:g}"
+            )
+        if self.idle_w > self.power_w:
+            raise InvalidValueError(
+                f"chip: idle_w is {self.idle_w:g}; it must be at most power_w, {self.power_w:g}"
+            )
+
 
 @dataclass(frozen=True)
 class Cluster(Entry):
@@ -89,6 +111,32 @@ class Cluster(Entry):
     other_island_efficiency: float = field(0.01, 1, default=1.0)
     between_gb_per_s: float = field(0, default=0.0)
 
+    def __post_init__(self) -> None:
+        memory = self.device.memory_gb_per_s
+        for name in ("node_gb_per_s", "network_gb_per_s", "host_gb_per_s", "between_gb_per_s"):
+            if getattr(self, name) > memory:
+                raise InvalidValueError(
+                    f"cluster: {name} is {getattr(self, name):g}; it must be at most the bandwidth "
+                    f"of the chip's memory, memory_gb_per_s, {memory:g}"
+                )
+        copied = self.node_gpus * self.host_gb_per_s
+        if copied > self.host_memory_gb_per_s:
+            raise InvalidValueError(
+                f"cluster: host_gb_per_s is {self.host_gb_per_s:g} for each of {self.node_gpus} "
+                f"GPUs, {copied:g} together; it must be at most host_memory_gb_per_s, "
+                f"{self.host_memory_gb_per_s:g}, of which all of them copy"
+            )
+        if self.islands > 1 and not self.between_gb_per_s:
+            raise InvalidValueError(
+                f"cluster: between_gb_per_s is 0; with {self.islands} islands it must be above 0"
+            )
+        for name in ("other_island_gb_per_s", "between_gb_per_s"):
+            if self.islands == 1 and getattr(self, name):
+                raise InvalidValueError(
+                    f"cluster: {name} is {getattr(self, name):g}; with one island it must be 0, or "
+                    "islands above 1"
+                )
+
     @property
     def device(self) -> Chip:
         """The chip."""
@@ -102,6 +150,11 @@ def load_chip(spec: str | Mapping[str, Any]) -> Chip:
         UnknownNameError, InvalidValueError: naming what is not possible.
     """
     return read_entry(Chip, spec, "chips.yaml", "chip")
+
+
+def chip_names() -> list[str]:
+    """The chips that ship."""
+    return list(catalogue("chips.yaml"))
 
 
 def without_fp8(chips: Iterable[str]) -> str:
@@ -120,9 +173,7 @@ def load_cluster(spec: str | Mapping[str, Any]) -> Cluster:
     Raises:
         UnknownNameError, InvalidValueError: naming what is not possible.
     """
-    cluster = read_entry(Cluster, spec, "clusters.yaml", "cluster")
-    load_chip(cluster.chip)
-    return cluster
+    return read_entry(Cluster, spec, "clusters.yaml", "cluster")
 
 
 def cluster_names() -> dict[str, str]:

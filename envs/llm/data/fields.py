@@ -22,11 +22,13 @@ class Entry:
         name: as in the data file, or ``custom``.
         doc: one line.
         source: where the figures come from.
+        base: name of the entry that this one changes; empty for one that stands alone.
     """
 
     name: str
     doc: str
     source: str
+    base: str = dataclasses.field(default="", kw_only=True)
 
 
 Read = TypeVar("Read", bound=Entry)
@@ -111,7 +113,7 @@ def read_entry(cls: type[Read], spec: Any, file: str, kind: str) -> Read:
         raise UnknownNameError(kind, f"{base!s:.80}", known, f"{kind}: base")
     start = {"doc": "", "source": "the user", **(known[base] if base is not None else {})}
     label = "custom" if base is None else f"{base}, changed"
-    return _read(cls, {"name": label, **start, **values}, kind)
+    return _read(cls, {"name": label, **start, **values, "base": base or ""}, kind)
 
 
 def _read(cls: type[Read], values: Mapping[str, Any], kind: str) -> Read:
@@ -130,6 +132,8 @@ def _read(cls: type[Read], values: Mapping[str, Any], kind: str) -> Read:
 
 def _checked(value: Any, one: dataclasses.Field[Any], where: str) -> Any:
     if "range" not in one.metadata:
+        if one.type == "str" and not isinstance(value, str):
+            raise InvalidValueError(f"{where} is {value!r:.80}; it must be a text")
         return value
     least, most = one.metadata["range"]
     if isinstance(one.default, bool):

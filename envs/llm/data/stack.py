@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,11 +114,10 @@ class Stack(Entry):
     def __post_init__(self) -> None:
         for name in ("matrix_steps", "vector_steps", "memory_steps", "host_steps"):
             steps = getattr(self, name)
-            good = isinstance(steps, list | tuple) and all(map(_is_pair, steps))
-            if not good or not 1 <= len(steps) <= STEPS:
+            if not _is_staircase(steps):
                 raise InvalidValueError(
                     f"stack: {name} is {steps!r:.80}; it must be 1 to {STEPS} pairs of size and "
-                    "share, the largest size first"
+                    "share, the largest size first, the last size 0, shares above 0 and at most 1"
                 )
         good = isinstance(self.links, list | tuple)
         if not good or not all(isinstance(link, Mapping) for link in self.links):
@@ -131,7 +131,7 @@ class Stack(Entry):
             for key, value in link.items():
                 if key not in fields:
                     raise UnknownNameError("key", str(key), fields, f"stack: links[{i}]")
-                _check_link(f"stack: links[{i}]: {key}", value, fields[key].default)
+                _check_link(f"stack: links[{i}]: {key}", key, value)
 
     @property
     def tiers(self) -> tuple[Link, ...]:
@@ -159,13 +159,30 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2 and all(map(is_number, value))
 
 
-def _check_link(where: str, value: Any, default: Any) -> None:
-    """Refuses a value of a link that is of another kind than its default."""
-    if isinstance(default, bool):
+def _is_staircase(value: Any) -> bool:
+    """Whether a value has pairs of falling sizes, down to 0, and shares that are possible."""
+    if not isinstance(value, list | tuple) or not 1 <= len(value) <= STEPS:
+        return False
+    if not all(map(_is_pair, value)) or value[-1][0] != 0:
+        return False
+    falling = all(before[0] > after[0] for before, after in itertools.pairwise(value))
+    return falling and all(0 < share <= 1 for _, share in value)
+
+
+def _check_link(where: str, key: str, value: Any) -> None:
+    """Refuses a value that no link has."""
+    if key == "steps":
         good, allowed = isinstance(value, bool), "true or false"
-    elif isinstance(default, tuple):
-        good, allowed = _is_pair(value), "two numbers, a factor and a chunk"
-    else:
+    elif key in ("reduce_scatter", "all_gather", "all_reduce"):
+        good = _is_pair(value) and value[0] > 0 and value[1] >= -1
+        allowed = "two numbers, a factor above 0 and a chunk of at least -1"
+    elif key == "latency_us":
         good, allowed = is_number(value) and value >= 0, "a number of at least 0"
+    elif key == "p2p":
+        good, allowed = is_number(value) and value > 0, "a number above 0"
+    elif key == "usage":
+        good, allowed = is_number(value) and 0 <= value < 1, "a number from 0 to below 1"
+    else:
+        good, allowed = is_number(value) and 0 < value <= 1, "a number above 0, at most 1"
     if not good:
         raise InvalidValueError(f"{where} is {value!r:.80}; it must be {allowed}")

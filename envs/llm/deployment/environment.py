@@ -83,7 +83,7 @@ class LLMServing(LoadedEnvironment):
     named_workloads: ClassVar = WORKLOADS
     loaded: Workload
     _highest_rate = 0.0
-    version: ClassVar = "1"
+    version: ClassVar = "2"
     compiles: ClassVar = True
     simulates_alone: ClassVar = True
     spaces_of_workload: ClassVar[tuple[str, ...]] = ("default",)
@@ -115,6 +115,8 @@ class LLMServing(LoadedEnvironment):
         "the time to load a model, to start and to stop replicas; failures",
         "requests that are cancelled, that time out or that are refused",
         "prompts by content: which tokens a draft model gets right, which experts are popular",
+        "transfers from prefill to decode that share a link wait for no other one; swapped "
+        "sequences always find room in their tier",
         "the price of hosts, networks and memory pools beside that of the GPUs",
         "traffic that changes over hours, and fleets that follow it",
     )

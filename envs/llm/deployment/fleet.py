@@ -69,13 +69,15 @@ class Fleet:
 
     def figures(self) -> dict[str, Any]:
         """What metrics depend on: all but names and prose."""
-        prose = ("name", "doc", "source", "chip")
+        prose = ("name", "doc", "source", "base", "chip")
         groups = [
             {
                 "label": group.label,
                 "gpus": group.gpus,
                 "cluster": {k: v for k, v in asdict(group.cluster).items() if k not in prose},
                 "chip": {k: v for k, v in asdict(group.cluster.device).items() if k not in prose},
+                # An engine's speed on a changed chip is that on the chip that it changes.
+                **({"base": base} if (base := group.cluster.device.base) else {}),
             }
             for group in self.groups
         ]

@@ -20,7 +20,8 @@ class Room:
 
     Attributes:
         use_share: weights, activations and the cache of the longest request, by the memory that
-            they may take; of the pool that needs most. Above 1 it does not fit.
+            they may take, or offloaded weights by their tier, if that is more; of the pool that
+            needs most. Above 1 it does not fit.
         cache_gib: room for keys and values on a GPU of the main pool, 2^30 bytes.
         simulated: the deployment; where it does not fit, with a cache for the longest request
             nevertheless, as if the memory were just large enough.
@@ -64,6 +65,8 @@ def _fitted(pool: Pool, workload: Workload) -> tuple[float, Pool]:
     needed = math.ceil(longest / pool.block_size)
     share = (memory.resident + needed * memory.block) / (chip.memory_gib * GIB * pool.memory_share)
     groups = pool.attention_data_parallel
+    tier = pool.offload_gib * GIB
+    offloaded = memory.offloaded / tier if tier else 0.0
     if share > 1 or memory.blocks < needed * groups:
         pool = dataclasses.replace(pool, cache_blocks=needed * groups)
-    return share, pool
+    return max(share, offloaded), pool

@@ -61,7 +61,8 @@ METRICS: Final = (
         "memory_use_share",
         "",
         "minimize",
-        "weights, activations and the cache of the longest request, by what they may take",
+        "weights, activations and the cache of the longest request, by what they may take; or "
+        "offloaded weights by their tier, if that is more",
     ),
     Metric("peak_memory_gib", "GiB", "minimize", "of the GPU that needs most"),
     Metric("cache_gib", "GiB", "maximize", "room for keys and values of a GPU that decodes"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from archgym.envs.llm.data.cluster import chip_names
 from archgym.envs.llm.data.fields import spelled_out
 from archgym.envs.llm.data.model import LATENT, Model, load_model, model_names
 from archgym.envs.llm.data.stack import load_stack
@@ -82,7 +83,7 @@ class Workload:
     @property
     def sha256(self) -> str:
         """Hash of everything that metrics depend on."""
-        prose = ("name", "doc", "source", "stack")
+        prose = ("name", "doc", "source", "base", "stack")
         unread = () if self.model.experts else ("expert_speed",)
         absent = () if self.model.latent_size else LATENT
         data: dict[str, Any] = {
@@ -190,6 +191,7 @@ def load_workload(spec: WorkloadSpec) -> Workload:
             f"workload: model {model.name} has latent attention, which an engine of form "
             f"{engine.form} does not know; take vllm, tensorrt_llm or sglang"
         )
+    _check_speeds(engine, fleet)
     figures = {key: _figure(key, spec[key]) for key in _FIGURES if key in spec}
     goal = figures.get("attainment_goal", _FIGURES["attainment_goal"][0])
     if goal > 0 and not traffic.users and not traffic.drawn.rate_per_s:
@@ -200,6 +202,22 @@ def load_workload(spec: WorkloadSpec) -> Workload:
         )
     label = label or f"{model.name} on {fleet.name}, {traffic.name}"
     return Workload(label, model, fleet, traffic, engine, **figures)
+
+
+def _check_speeds(engine: Engine, fleet: Fleet) -> None:
+    """Refuses speeds of chips that do not exist, and those by which a chip beats its peak."""
+    chips = [cluster.device for cluster in fleet.clusters.values()]
+    known = [*chip_names(), *(chip.name for chip in chips)]
+    for name in engine.speeds or {}:
+        if name not in known:
+            raise UnknownNameError("chip", str(name), known, "engine: speeds")
+    for chip in chips:
+        best = max(chip.matrix_share, chip.fp8_share if chip.fp8_tflops else 0.0)
+        if (speed := engine.speed_on(chip)) * best > 1:
+            raise InvalidValueError(
+                f"engine: speeds[{chip.name!r}] is {speed:g}; the best kernels of the chip reach "
+                f"{best:g} of its peak, so it must be at most {1 / best:g}"
+            )
 
 
 def _figure(key: str, value: Any) -> float:

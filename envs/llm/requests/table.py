@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.envs.llm.data.fields import LARGEST
 from archgym.envs.llm.requests.drawn import Drawn
 from archgym.errors import InvalidValueError, UnknownNameError
 from archgym.problem.reference import TableRow, read_table
@@ -86,8 +87,8 @@ def read_requests(path: Path, only: Mapping[str, str] | None = None) -> Drawn:
 def _seconds(row: TableRow, column: str) -> float:
     if column != "TIMESTAMP":
         value = row.number(column)
-        if value is None:
-            raise row.error(column, "It must be a number of seconds.")
+        if value is None or value > LARGEST:
+            raise row.error(column, f"It must be a number of seconds, at most {LARGEST:g}.")
         return value
     text = row.text(column)
     whole, _, fraction = text.partition(".")

@@ -57,7 +57,7 @@ def coefficients(
         "stage_scale": math.ceil(model.layers / pool.pipeline_parallel)
         * pool.pipeline_parallel
         / model.layers,
-        "stream_s": memory.weights * pool.offload_weights / rate,
+        "stream_s": memory.offloaded / rate,
         "draft_share": pool.speculative_tokens * pool.draft_share,
         "swap_s": memory.block / rate,
         "swap_bytes": replica_block,
@@ -101,7 +101,7 @@ def _system(cluster: Cluster, engine: Engine, pool: Pool) -> NDArray[Any]:
     elif pool.compute_bits < 16 and not chip.fp8_tflops:
         record["fp8_share"] = record["matrix_share"]  # widened before the product
     for rate in ("matrix_flops", "fp8_flops"):
-        record[rate] *= (engine.speeds or {}).get(chip.name, 1.0)
+        record[rate] *= engine.speed_on(chip)
     return record
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from archgym.envs.llm.data.cluster import Chip
 from archgym.envs.llm.data.fields import Entry, catalogue, field, read_entry
 from archgym.envs.llm.data.stack import load_stack
 from archgym.errors import InvalidValueError, UnknownNameError
@@ -35,7 +36,7 @@ class Engine(Entry):
         eager_layer_us: time of the host to launch a layer; the least that one takes in iterations
             that are not captured.
         speeds: by chip, the share of its best kernels' rates that this engine reaches; 1 if left
-            out.
+            out. A chip that changes one of them has the share of that one, unless it is named.
         expert_speed: of the kernels of experts, by that of other products of their size.
         activation_gib: memory of activations of a replica, 2^30 bytes; 0 for what the largest
             iteration needs.
@@ -92,6 +93,11 @@ class Engine(Entry):
                     f"engine: speeds[{chip!r}] is {share!r:.80}; it must be a number above 0, at "
                     "most 2"
                 )
+
+    def speed_on(self, chip: Chip) -> float:
+        """Share of the best kernels' rates that this engine reaches on a chip."""
+        speeds = self.speeds or {}
+        return speeds.get(chip.name, speeds.get(chip.base, 1.0))
 
 
 def load_engine(spec: str | Mapping[str, Any]) -> Engine:

@@ -20,12 +20,14 @@ class Memory:
 
     Attributes:
         weights: bytes of weights, those in the offload tier included.
+        offloaded: those of them in the tier.
         resident: bytes of weights, activations and the runtime.
         block: bytes of a block of the cache, on this GPU.
         blocks: of the cache of the whole replica; 0 or less if nothing is left.
     """
 
     weights: float
+    offloaded: float
     resident: float
     block: float
     blocks: int
@@ -74,6 +76,7 @@ def memory_of(model: Model, chip: Chip, engine: Engine, pool: Pool) -> Memory:
     """
     alone = pool.replica_gpus == 1
     weights = weights_bytes(model, pool)
+    offloaded = weights * pool.offload_weights
     resident = weights * (1.0 - pool.offload_weights)
     resident += (engine.runtime_gib if alone else engine.runtime_group_gib) * GIB
     activations = engine.expert_activation_gib if model.experts else engine.activation_gib
@@ -89,7 +92,7 @@ def memory_of(model: Model, chip: Chip, engine: Engine, pool: Pool) -> Memory:
         blocks = int(free // block) * pool.attention_data_parallel
         if engine.counts_by_gpu:
             blocks = int(free * pool.tensor_parallel // block)
-    return Memory(weights, resident, block, blocks)
+    return Memory(weights, offloaded, resident, block, blocks)
 
 
 def _activation_bytes(model: Model, pool: Pool) -> float:

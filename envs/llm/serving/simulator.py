@@ -156,7 +156,8 @@ def _pool_record(
     groups = pool.attention_data_parallel
     prefix_blocks = requests.prefix_tokens // pool.block_size
     size = memory.block * pool.replica_gpus * max(1, prefix_blocks)
-    capacity = pool.offload_gib * GIB * pool.replica_gpus if pool.offload != "none" else 0.0
+    tier = max(0.0, pool.offload_gib * GIB - memory.offloaded) if pool.offload != "none" else 0.0
+    capacity = tier * pool.replica_gpus
     values = {
         "max_seqs": pool.max_num_seqs * groups,
         "max_tokens": pool.max_num_batched_tokens * groups,

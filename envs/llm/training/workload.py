@@ -97,7 +97,7 @@ class Workload:
 
 def _figures(entry: Entry) -> dict[str, Any]:
     """What metrics depend on: all but names, prose, and what only serves: 4 bits, latents."""
-    others = ("name", "doc", "source", "chip", "fp4_tflops", "fp4_share", *LATENT)
+    others = ("name", "doc", "source", "base", "chip", "fp4_tflops", "fp4_share", *LATENT)
     return {key: value for key, value in asdict(entry).items() if key not in others}
 
 

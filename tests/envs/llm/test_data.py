@@ -203,3 +203,58 @@ def test_workloads_that_are_not_possible_are_refused(change: dict[str, Any], mes
         load_training(spec)
     with pytest.raises(ArchgymError, match="'gpus' is missing"):
         load_training({"model": "gpt_1.7b", "cluster": "dgx_a100", "batch": 64})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"memory_gb_per_s": float("nan")}, "memory_gb_per_s is nan; it must be a number from"),
+        ({"memory_gb_per_s": float("inf")}, "memory_gb_per_s is inf; it must be a number from"),
+        ({"matrix_tflops": -1}, "matrix_tflops is -1; it must be a number from"),
+        ({"matrix_share": 1.5}, "matrix_share is 1.5; it must be a number from 0.01 to 1"),
+        ({"fp8_tflops": 10}, "fp8_tflops is 10; it must be at least matrix_tflops, 989"),
+        ({"fp4_tflops": 1000}, "fp4_tflops is 1000; it must be at least fp8_tflops, 1979"),
+        ({"vector_tflops": 5000}, "vector_tflops is 5000; it must be at most matrix_tflops, 989"),
+        ({"idle_w": 800}, "idle_w is 800; it must be at most power_w, 700"),
+        ({"name": 5}, "name is 5; it must be a text"),
+    ],
+)
+def test_chips_that_break_physics_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArchgymError, match=message):
+        load_chip({"base": "h100", **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"node_gpus": 0}, "node_gpus is 0; it must be a number from 1"),
+        ({"node_gb_per_s": 0}, "node_gb_per_s is 0; it must be a number from"),
+        ({"node_gb_per_s": 4000}, "node_gb_per_s is 4000; it must be at most .* 2039"),
+        ({"host_gb_per_s": 60}, "host_gb_per_s is 60 for each of 8 GPUs, 480 together; .* 410"),
+        ({"islands": 2}, "between_gb_per_s is 0; with 2 islands it must be above 0"),
+        ({"between_gb_per_s": 1}, "between_gb_per_s is 1; with one island it must be 0"),
+        ({"chip": {"base": "a100", "idle_w": 500}}, "idle_w is 500; it must be at most power_w"),
+    ],
+)
+def test_clusters_that_break_physics_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArchgymError, match=message):
+        load_cluster({"base": "dgx_a100", **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"matrix_steps": [[0, 2]]}, "shares above 0 and at most 1"),
+        ({"memory_steps": [[0, 0.5], [10, 0.9]]}, "the largest size first"),
+        ({"vector_steps": [[10, 0.5]]}, "the last size 0"),
+        ({"links": [{"efficiency": 0}]}, "efficiency is 0; it must be a number above 0, at most 1"),
+        ({"links": [{"efficiency": 1.5}]}, "efficiency is 1.5; it must be"),
+        ({"links": [{"latency_us": -1}]}, "latency_us is -1; it must be a number of at least 0"),
+        ({"links": [{"usage": 1}]}, "usage is 1; it must be a number from 0 to below 1"),
+        ({"links": [{"p2p": 0}]}, "p2p is 0; it must be a number above 0"),
+        ({"links": [{"all_reduce": [1, -2]}]}, "a factor above 0 and a chunk of at least -1"),
+    ],
+)
+def test_stacks_that_break_physics_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArchgymError, match=message):
+        load_stack({"base": "megatron", **change})

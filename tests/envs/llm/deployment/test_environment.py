@@ -260,3 +260,16 @@ def test_what_is_not_possible_is_refused() -> None:
         archgym.make("LLMServing-v0", workload=SMALL, space="large")
     with pytest.raises(InvalidValueError, match="no workloads"):
         LLMServing.references(workloads=object())  # type: ignore[arg-type]
+
+
+def test_offloaded_weights_have_to_fit_into_their_tier() -> None:
+    """16 GB of weights on one GPU, three quarters of them on a host that has 8 or 16 GiB."""
+    for host, fits in ((8, False), (16, True)):
+        env = served(fleet={"groups": {"dgx_a100": 1}, "host_gib": host})
+        design = {**env.baseline_design, "offload": "host", "preemption": "recompute"}
+        found = env.evaluate(env.design_space.canonical({**design, "offload_weights": 0.75}))
+        assert found.status == "ok"
+        assert found.feasible == fits
+        weights = 0.75 * 2 * env.loaded.model.parameters / 2**30
+        if not fits:
+            assert found.metrics["memory_use_share"] == pytest.approx(weights / host, rel=0.01)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import archgym
 from archgym.envs.llm.deployment.fleet import FLEETS, load_fleet
 from archgym.envs.llm.deployment.workload import WORKLOADS, load_workload
 from archgym.errors import InvalidValueError, UnknownNameError
@@ -113,3 +114,38 @@ def test_a_model_from_a_config_file(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(config))
     assert load_workload({**SPEC, "model": str(path)}).model.kv_heads == 2
+
+
+def test_a_changed_chip_keeps_the_speeds_of_the_engine() -> None:
+    """A chip with a price of one's own is as fast as the one that it changes."""
+    times = []
+    for chip in ("h100", {"base": "h100", "usd_per_hour": 2.5}, {"base": "h100", "name": "mine"}):
+        cluster = {"base": "dgx_h100", "chip": chip}
+        fleet = {"groups": [{"cluster": cluster, "gpus": 1, "label": "h100"}]}
+        requests = {"trace": "azure_conv", "rate_per_s": 2, "count": 20}
+        env = archgym.make(
+            "LLMServing-v0", workload={"model": "llama3_8b", "fleet": fleet, "requests": requests}
+        )
+        times.append(env.evaluate(env.baseline_design).metrics["iteration_mean_ms"])
+    assert times[0] == times[1] == times[2]
+
+
+@pytest.mark.parametrize(
+    ("speeds", "message"),
+    [
+        ({"a10": 0.5}, "Did you mean 'a100'"),
+        ({"a100": 1.5}, r"speeds\['a100'\] is 1.5; .* reach 0.83 of its peak, .* at most 1.2048"),
+        ({"a100": float("nan")}, "is nan; it must be a number above 0"),
+    ],
+)
+def test_speeds_that_no_chip_has_are_refused(speeds: dict[str, float], message: str) -> None:
+    with pytest.raises((InvalidValueError, UnknownNameError), match=message):
+        load_workload({**SPEC, "engine": {"base": "vllm", "speeds": speeds}})
+
+
+@pytest.mark.parametrize("line", ["nan,10,10", "-1,10,10", "1e300,10,10", "1,0,10", "1,nan,10"])
+def test_lines_of_a_trace_that_are_no_requests_are_refused(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(f"arrival_s,prompt_tokens,output_tokens\n0,10,10\n{line}\n")
+    with pytest.raises(InvalidValueError, match="line 3, column"):
+        load_workload({**SPEC, "requests": str(path)})

@@ -72,6 +72,17 @@ def test_the_tier_gives_back_what_the_cache_forgot() -> None:
     assert (faster.first_token_s - faster.arrival_s)[0, 2:].mean() < ttft.mean()
 
 
+def test_weights_take_their_part_of_the_tier_first() -> None:
+    """Half of 16 GB of weights fill a tier of 7 GiB; one of 16 GiB has room for prefixes too."""
+    requests = shared(2, 10)
+    hits = []
+    for size in (7, 16):
+        pool = dataclasses.replace(POOL, cache_blocks=200, offload="host", offload_gib=size)
+        served = serve(dataclasses.replace(pool, offload_weights=0.5), requests)
+        hits.append(int(served.cached_tokens.sum()))
+    assert hits[0] < hits[1]
+
+
 def test_affinity_sends_prompts_to_their_prefix() -> None:
     requests = shared(3, 30, gap=2.0)
     pool = dataclasses.replace(POOL, replicas=2)

@@ -259,7 +259,8 @@ def test_a_latent_cache_is_as_small_as_published_on_every_gpu() -> None:
 def test_decoding_reads_the_latent_cache_whatever_the_parallelism() -> None:
     """Between contexts that differ by 1,000 tokens lie their bytes by the bandwidth."""
     model = load_model({"base": "deepseek_v3", "layers": 8, "experts": 0})
-    fleet = {"c": load_cluster({"base": "dgx_h100", "chip": {"base": "h100", "memory_gib": 800}})}
+    chip = {"base": "h100", "memory_gib": 800, "matrix_tflops": 1900}  # bytes decide
+    fleet = {"c": load_cluster({"base": "dgx_h100", "chip": chip})}
     for tensor in (1, 8):
         pool = Pool("c", tensor_parallel=tensor)
         ends = []
