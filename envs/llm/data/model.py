@@ -144,7 +144,11 @@ class Model(Entry):
 
     @property
     def parameters(self) -> int:
-        """All parameters, embedding included."""
+        """All parameters, embedding included.
+
+        Biases of products and learned positions are left out: 1.3 % of a GPT of 125e6 parameters,
+        less than 0.2 % of those from 1e9 on.
+        """
         dense = self.layers if not self.experts else self.dense_layers
         block = self.matrices * self.hidden * self.feedforward
         expert = self.matrices * self.hidden * self.expert_feedforward

@@ -28,7 +28,9 @@ METRICS: Final = (
         "mfu_share",
         "",
         "maximize",
-        "model flops utilisation: operations that the model needs, by the 16-bit peak",
+        "model flops utilisation: operations of the products of matrices that the model needs "
+        "forward and backward, by the 16-bit peak, in fp8 too; a multiplication and an addition "
+        "are two, attention counts without its mask, what is recomputed does not count",
     ),
     Metric("peak_memory_gib", "GiB", "minimize", "of the stage that needs most"),
     Metric("free_memory_gib", "GiB", "maximize", "capacity less the peak", signed=True),

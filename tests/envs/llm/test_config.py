@@ -76,6 +76,84 @@ FALCON_40B = {
     "multi_query": True,
     "vocab_size": 65024,
 }
+QWEN25_SMALL = {
+    **LLAMA,
+    "model_type": "qwen2",
+    "hidden_size": 896,
+    "intermediate_size": 4864,
+    "num_hidden_layers": 24,
+    "num_attention_heads": 14,
+    "num_key_value_heads": 2,
+    "vocab_size": 151936,
+    "tie_word_embeddings": True,
+}
+QWEN2_7B = {
+    **QWEN25_SMALL,
+    "hidden_size": 3584,
+    "intermediate_size": 18944,
+    "num_hidden_layers": 28,
+    "num_attention_heads": 28,
+    "num_key_value_heads": 4,
+    "vocab_size": 152064,
+    "tie_word_embeddings": False,
+}
+QWEN3_MOE = {
+    **LLAMA,
+    "model_type": "qwen3_moe",
+    "hidden_size": 2048,
+    "intermediate_size": 6144,
+    "moe_intermediate_size": 768,
+    "num_hidden_layers": 48,
+    "num_key_value_heads": 4,
+    "head_dim": 128,
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "vocab_size": 151936,
+}
+GEMMA2_9B = {
+    "model_type": "gemma2",
+    "hidden_size": 3584,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 42,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 8,
+    "head_dim": 256,
+    "vocab_size": 256000,
+    "max_position_embeddings": 8192,
+    "hidden_activation": "gelu_pytorch_tanh",
+}
+GPT_OSS = {
+    **LLAMA,
+    "model_type": "gpt_oss",
+    "hidden_size": 2880,
+    "intermediate_size": 2880,
+    "num_hidden_layers": 36,
+    "num_attention_heads": 64,
+    "head_dim": 64,
+    "num_local_experts": 128,
+    "num_experts_per_tok": 4,
+    "vocab_size": 201088,
+}
+DEEPSEEK_V2_LITE = {
+    **LLAMA,
+    "model_type": "deepseek_v2",
+    "hidden_size": 2048,
+    "intermediate_size": 10944,
+    "moe_intermediate_size": 1408,
+    "num_hidden_layers": 27,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "n_routed_experts": 64,
+    "num_experts_per_tok": 6,
+    "n_shared_experts": 2,
+    "first_k_dense_replace": 1,
+    "kv_lora_rank": 512,
+    "q_lora_rank": None,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "vocab_size": 102400,
+}
 
 
 def written(folder: Path, config: Any, name: str = "config.json") -> Path:
@@ -98,6 +176,12 @@ def written(folder: Path, config: Any, name: str = "config.json") -> Path:
         ),
         (STARCODER, {}, 15.5),
         (FALCON_40B, {"sequence": 2048}, 41.3),
+        (QWEN25_SMALL, {}, 0.494),  # one table
+        (QWEN2_7B, {}, 7.616),  # biases of queries, keys and values are 0.002 %
+        (QWEN3_MOE, {}, 30.53),  # heads wider than their share of the stream
+        (GEMMA2_9B, {}, 9.242),  # one table, as nothing is said of it
+        (GPT_OSS, {}, 116.8),
+        (DEEPSEEK_V2_LITE, {}, 15.71),  # shared experts, latent attention
         ({**LLAMA, "hidden_act": None}, {"gated": True}, 8.03),
     ],
 )
