@@ -153,8 +153,11 @@ def read_json(path: Path, limit_bytes: int = JSON_LIMIT_BYTES) -> Any:
         OSError: if it cannot be read or is too large.
         ValueError: if it is no JSON (among them UnicodeDecodeError), or nested too deeply.
     """
+    text = read_text(path, limit_bytes)
+    if not text.strip():
+        raise ValueError("it is empty")
     try:
-        return json.loads(read_text(path, limit_bytes))
+        return json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

@@ -80,7 +80,7 @@ def read_npz(path: Path, name: str) -> Program:
     fields = stored_fields(path, _FIELDS, _VERSION, "stream")
     try:
         return _decoded(fields, name)
-    except (ValueError, IndexError, TypeError, MemoryError) as error:
+    except (TraceError, ValueError, IndexError, TypeError, MemoryError) as error:
         raise TraceError(f"{path}: the binary stream is damaged: {error}") from error
 
 

@@ -9,6 +9,8 @@ from archgym.errors import InvalidValueError, UnknownNameError
 
 __all__ = ["MAX_BANKS", "Device", "Supply"]
 
+_LARGEST = 1 << 31
+"""Largest figure of a device."""
 _POWERS_OF_TWO = (
     "devices_per_rank",
     "device_width_bits",
@@ -243,8 +245,9 @@ class Device:
 
     def _check(self, name: str, value: object, positive: bool) -> None:
         whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or value < (1 if positive else 0):  # type: ignore[operator]
-            bound = "above 0" if positive else "of at least 0"
+        least = 1 if positive else 0
+        if not whole or not least <= value <= _LARGEST:  # type: ignore[operator]
+            bound = f"from {least} to {_LARGEST:,}"
             raise InvalidValueError(
                 f"device {self.name!r}: {name} is {value!r}, it must be a whole number {bound}"
             )
@@ -255,9 +258,10 @@ class Device:
 
     def _check_number(self, name: str, value: object) -> None:
         good = isinstance(value, int | float) and not isinstance(value, bool)
-        if not good or not value >= 0:  # type: ignore[operator]
+        if not good or not 0 <= value <= _LARGEST:  # type: ignore[operator]
             raise InvalidValueError(
-                f"device {self.name!r}: {name} is {value!r}, it must be a number of at least 0"
+                f"device {self.name!r}: {name} is {value!r}, it must be a number from 0 to "
+                f"{_LARGEST:,}"
             )
 
     @property

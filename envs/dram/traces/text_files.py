@@ -138,7 +138,7 @@ def open_lines(path: Path) -> Iterator[Iterator[str]]:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             data: Any = gzip.GzipFile(fileobj=raw) if packed else raw
-            with io.TextIOWrapper(data, encoding="utf-8", errors="backslashreplace") as text:
+            with io.TextIOWrapper(data, encoding="utf-8-sig", errors="backslashreplace") as text:
                 yield _lines(path, text)
     except (OSError, EOFError, zlib.error) as error:
         raise TraceError(f"{path}: cannot read the trace file: {error}") from error

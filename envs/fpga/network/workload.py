@@ -44,17 +44,25 @@ def network_of(spec: Any) -> Network:
         if spec not in WORKLOADS:
             raise UnknownNameError("workload", spec, WORKLOADS)
         return named_network(spec)
-    name = "network"
-    if isinstance(spec, str | Path):
-        path = Path(spec)
-        name = path.stem
-        try:
-            spec = read_json(path, _FILE_LIMIT_BYTES)
-        except FileNotFoundError:
-            hint = meant_file(path)
-            raise InvalidValueError(f"workload: there is no file {path}{hint}") from None
-        except (OSError, ValueError) as error:
-            raise InvalidValueError(f"workload {path}: {error}") from None
+    if not isinstance(spec, str | Path):
+        return _described(spec, "network")
+    path = Path(spec)
+    try:
+        data = read_json(path, _FILE_LIMIT_BYTES)
+    except FileNotFoundError:
+        hint = meant_file(path)
+        raise InvalidValueError(f"workload: there is no file {path}{hint}") from None
+    except (OSError, ValueError) as error:
+        raise InvalidValueError(f"workload {path}: {error}") from None
+    try:
+        return _described(data, path.stem)
+    except (UnknownNameError, InvalidValueError) as error:
+        error.args = (f"{path}: {error}",)
+        raise
+
+
+def _described(spec: Any, name: str) -> Network:
+    """The network that a mapping describes, called ``name`` unless it says otherwise."""
     if not isinstance(spec, Mapping):
         raise InvalidValueError(
             f"workload {spec!r:.80} must be a name, a path that ends in .json, or a mapping with "

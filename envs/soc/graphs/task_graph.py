@@ -131,6 +131,8 @@ def parse_graph(text: str, place: str) -> TaskGraph:
         text: JSON.
         place: what messages call it.
     """
+    if not text.strip():
+        raise InvalidValueError(f"task graph {place}: the file is empty")
     try:
         file = checked_json(text, _File)
         keys = json.loads(text, object_pairs_hook=_once)

@@ -52,6 +52,8 @@ DEFAULT_WORKLOAD = "resnet18"
 _MAX_MACS = 2**53
 
 _KINDS = ("gemm", "network", "observed")
+_ENDINGS = (".json", ".onnx", ".yaml", ".yml", ".csv", ".txt")
+"""Of files that someone may take for a workload."""
 _KEYS = {
     "gemm": ("gemm", "a", "b", "count", "bits"),
     "network": ("network", "a", "b", "batch", "bits", "encode"),
@@ -185,6 +187,11 @@ def _kind_of(spec: WorkloadSpec) -> tuple[str, Mapping[str, Any]]:
     """The kind of a workload, and its spec as a mapping with known keys only."""
     if isinstance(spec, str):
         if spec not in workload_names():
+            if "/" in spec or spec.lower().endswith(_ENDINGS):
+                raise InvalidValueError(
+                    f"workload {spec!r:.80}: no files are read; give a name, or sizes of a product "
+                    "as a mapping: {gemm: [m, k, n]}"
+                )
             raise UnknownNameError("workload", spec, workload_names())
         spec = {"network" if spec in NETWORKS else "observed": spec}
     settings = {key for keys in _KEYS.values() for key in keys}.difference(_KINDS)

@@ -100,3 +100,19 @@ def test_weights_alone_have_no_bias() -> None:
     random = network_of({"input": [3], "layers": [{"dense": 2}]})
     assert np.abs(random.layers[0].bias).min() > 0
     assert np.array_equal(given.inputs, random.inputs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "it is empty"),
+        ('{"inputs": [3]}', "'inputs'"),
+        ('{"input": [3], "layers": [{"dense": -1}]}', r"layers\[0\].dense"),
+        ('{"input": [3], "layers": [{"dense": 1, "weights": [[1]]}]}', r"layers\[0\].weights"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "mine.json"
+    file.write_text(text, "utf-8")
+    with pytest.raises((InvalidValueError, UnknownNameError), match=rf"mine\.json.*{message}"):
+        network_of(str(file))

@@ -183,6 +183,13 @@ def test_bad_graphs_are_refused_with_their_place(
         made(workload=file_of(tmp_path, {**GRAPH, **change}))
 
 
+def test_an_empty_graph_file_is_called_empty(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text("")
+    with pytest.raises(InvalidValueError, match=r"mine\.json: the file is empty"):
+        made(workload=str(path))
+
+
 def test_a_task_that_is_given_twice_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(GRAPH).replace('"left": {', '"first": {', 1), encoding="utf-8")

@@ -347,3 +347,17 @@ class TestMemspec:
         del ddr3["mempowerspec"]["idd5"]
         with pytest.raises(InvalidValueError, match="idd5 missing in mempowerspec"):
             load_device(written(tmp_path, ddr3))
+
+
+def test_a_figure_that_no_integer_of_the_simulator_holds_is_refused(tmp_path: Path) -> None:
+    document = sheet()
+    document["timing"]["rl_cycles"] = 10**20
+    with pytest.raises(InvalidValueError, match=r"mine\.json.*rl_cycles is 10+, .* 2,147,483,648"):
+        load_device(written(tmp_path, document))
+
+
+def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text("\n")
+    with pytest.raises(InvalidValueError, match=r"mine\.json.*it is empty"):
+        load_device(path)

@@ -252,3 +252,12 @@ def test_missing_file_and_unknown_card(tmp_path: Path) -> None:
         load_workload(tmp_path / "none.stl")
     with pytest.raises(UnknownNameError, match="unknown workload 'sqlit'"):
         workload_card("sqlit")
+
+
+@pytest.mark.parametrize(("name", "line"), [("t.stl", "5: read 0x40"), ("t.trace", "0x40 READ 5")])
+def test_a_text_file_of_windows_is_read(tmp_path: Path, name: str, line: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(f"\ufeff# clock_mhz: 1000\r\n{line}\r\n".encode())
+    trace = load_workload(path)
+    assert trace.arrival_ps.tolist() == [5000]
+    assert trace.address.tolist() == [64]

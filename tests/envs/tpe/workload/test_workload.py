@@ -175,3 +175,8 @@ def test_an_unknown_recipe() -> None:
 
     with pytest.raises(UnknownNameError, match="digits_cnn"):
         make("digits_cn")
+
+
+def test_a_file_is_no_workload() -> None:
+    with pytest.raises(InvalidValueError, match=r"no files are read.*gemm: \[m, k, n\]"):
+        load_workload("sizes.json")
