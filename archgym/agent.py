@@ -12,6 +12,7 @@ import numpy as np
 import pydantic
 
 from archgym.environment.environment import Environment
+from archgym.environment.one_thread import OneThread
 from archgym.environment.unwrapped import unwrapped
 from archgym.errors import BudgetExhausted, InvalidValueError, UnknownNameError, check_seed
 from archgym.evaluation.best import Best
@@ -187,8 +188,7 @@ class Agent(ABC):
             resume: go on with the trial of that id in the dataset.
 
         Raises:
-            InvalidValueError: without a budget, for a value that is not possible, another number
-                of goals than directions, or if :attr:`spread` is something of a subclass.
+            InvalidValueError: without a budget, or for what is not possible; the message says it.
         """
         env = unwrapped(env)
         budget = check_budget(budget, hours, env.design_space.raw_cardinality)
@@ -229,7 +229,7 @@ class Agent(ABC):
         env.on_evaluated = watch
         state = "closed"  # interrupted: nothing failed
         try:
-            with contextlib.suppress(BudgetExhausted):
+            with OneThread(env), contextlib.suppress(BudgetExhausted):
                 self.run(env, initial)
             state = "finished"
         except Exception:

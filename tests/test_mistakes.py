@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import threading
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +16,10 @@ import pytest
 
 import archgym
 from archgym.agent import Sampler
-from archgym.data import Dataset
-from archgym.errors import ArchgymError, InvalidValueError
+from archgym.data import Dataset, trial_recorder
+from archgym.errors import ArchgymError, DatasetError, InvalidValueError
 from archgym.evaluation.outcome import Outcomes
-from archgym.space import Designs, Permutation
+from archgym.space import Categorical, Designs, Ordinal, Permutation
 from tests.helpers import Adder
 
 
@@ -218,3 +222,174 @@ def test_a_name_of_an_agent_is_taken_once() -> None:
         archgym.register_agent("ga", Unwritten)
     with pytest.raises(InvalidValueError, match="derive from archgym"):
         archgym.register_agent("adder", Adder)  # type: ignore[arg-type]
+
+
+class Plus:
+    """A simulator beside the environment."""
+
+    name = "plus"
+    version: Any = "1"
+    metric_names: Any = ("total_ns", "speed_rate")
+    gives: Any = None
+
+    def simulate(self, designs: Designs) -> Any:
+        metrics = {"total_ns": 1.0, "speed_rate": 1.0}
+        return [(metrics, 0.0)] * len(designs) if self.gives is None else self.gives
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("version", 1, "version of simulator Plus .* must be a text"),
+        ("version", None, "version of simulator Plus .* must be a text"),
+        ("name", 3, "name of simulator Plus .* must be a text"),
+        ("metric_names", "total_ns", "metric_names of simulator 'plus' must be a tuple"),
+        ("metric_names", None, "metric_names of simulator 'plus' must be a tuple"),
+        ("gives", 3, "gave 3, where a batch gives a list of pairs"),
+        ("gives", [1.0], "gave 1.0 for a design"),
+        ("gives", [({"total_ns": 1.0}, "soon")], "for a design, where a batch gives pairs"),
+        ("gives", [({"total_ns": 1.0}, 0.0, 3)], "for a design, where a batch gives pairs"),
+    ],
+)
+def test_a_simulator_is_told_what_is_wrong_with_it(
+    field: str, value: Any, message: str, tmp_path: Path
+) -> None:
+    simulator = Plus()
+    setattr(simulator, field, value)
+    with pytest.raises(InvalidValueError, match=message):
+        Adder(simulator=simulator, record=tmp_path / "rows")
+
+
+def test_a_class_is_no_simulator() -> None:
+    with pytest.raises(InvalidValueError, match="an object that is a Simulator"):
+        Adder(simulator=Plus)
+
+
+@pytest.mark.parametrize("version", [1, 1.5, None, "", np.int64(1)])
+def test_a_version_is_a_text(version: Any) -> None:
+    numbered = type("Numbered", (Adder,), {"version": version})
+    with pytest.raises(InvalidValueError, match=r"version of Numbered .* must be a text"):
+        numbered()
+
+
+def test_nobody_changes_the_baseline_of_others() -> None:
+    env = Adder()
+    env.baseline["x"] = 4
+    env.baseline_design["x"] = 4
+    assert Adder.baseline["x"] == Adder().baseline["x"] == 2
+    assert env.baseline_design["x"] == 2
+    with pytest.raises(ValueError, match="read-only"):
+        env.baseline_metrics[:] = 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        env.simulate_baseline()[:] = 0.0
+
+
+@pytest.mark.parametrize("kind", [Categorical, Ordinal])
+@pytest.mark.parametrize(
+    "values",
+    [[(1, 2), (3, 4)], [None, "a"], [float("nan"), 1.0], [[1], [2]], [1 << 63], ["\ud800"], [b"a"]],
+)
+def test_values_that_no_dataset_holds_are_refused(kind: Any, values: list[Any]) -> None:
+    with pytest.raises(InvalidValueError, match="parameter 'm': a value cannot be"):
+        kind("m", values)
+
+
+def test_values_that_are_equal_are_refused() -> None:
+    with pytest.raises(InvalidValueError, match="lists a value twice"):
+        Ordinal("m", [1, 1.0])
+
+
+def test_a_source_tree_that_is_not_installed_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    trial_recorder._versions.cache_clear()
+    env = Adder(record=tmp_path)
+    env.evaluate(env.baseline_design)
+    env.close()
+    trial_recorder._versions.cache_clear()
+    (row,) = Dataset(tmp_path).trials().to_pylist()
+    assert json.loads(row["versions"])["archgym"] == archgym.__version__
+
+
+def searched(
+    folder: Path, seed: int = 0, budget: int = 3, name: str = "ga", *, resume: bool, **given: Any
+) -> None:
+    hyper = given.pop("hyperparameters", {})
+    env = Adder(record=folder, **given)
+    made = archgym.make_agent(name, env.design_space, seed=seed, **hyper)
+    made.search(env, budget=budget, trial_id="a", resume=resume)
+    env.close()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_trial_is_not_begun_twice_under_one_id(closed: bool, tmp_path: Path) -> None:
+    env = Adder(record=tmp_path)
+    archgym.make_agent("random", env.design_space).search(env, budget=3, trial_id="a")
+    if closed:
+        env.close()
+    with pytest.raises(DatasetError, match=r"holds a trial 'a' already: resume=True"):
+        archgym.make_agent("random", env.design_space).search(env, budget=3, trial_id="a")
+    shutil.rmtree(tmp_path)
+    searched(tmp_path, resume=False)  # the folder is another one now
+    assert Dataset(tmp_path).evaluations(trial_id="a")["step"].to_pylist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"hyperparameters": {"population_size": 7}}, "hyperparameters: population_size was 16"),
+        ({"seed": 1}, "seed was 0 there and is 1 now"),
+        ({"name": "random"}, "agent was 'ga' there and is 'random' now"),
+        ({"objective": "maximize speed_rate"}, "objective was"),
+        ({"fixed": {"x": 1}}, "fixed was"),
+    ],
+)
+def test_a_trial_goes_on_with_its_settings(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    searched(tmp_path, resume=False)
+    with pytest.raises(DatasetError, match=message):
+        searched(tmp_path, resume=True, budget=5, **change)
+    searched(tmp_path, resume=True, budget=5)
+    assert Dataset(tmp_path).trials()["budget"].to_pylist() == [5]
+
+
+def test_an_environment_is_used_by_one_thread_at_a_time(tmp_path: Path) -> None:
+    env, inside, over = Adder(record=tmp_path), threading.Event(), threading.Event()
+    refused: list[str] = []
+
+    def wait(outcomes: Outcomes) -> None:
+        inside.set()
+        assert over.wait(20)
+
+    def other() -> None:
+        assert inside.wait(20)
+        uses: list[Callable[[], object]] = [
+            lambda: env.evaluate({"x": 1, "y": 1, "mode": "plain"}),
+            lambda: env.evaluate_batch([env.baseline_design] * 2),
+            lambda: agent(seed=1).search(env, budget=2),
+            lambda: env.submit([env.baseline_design]),
+            env.start_trial,
+        ]
+        for use in uses:
+            with pytest.raises(ArchgymError, match="another thread uses this environment"):
+                use()
+            refused.append("refused")
+        over.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    env.on_evaluated = wait
+    agent().search(env, budget=2)
+    env.on_evaluated = None
+    thread.join()
+    assert len(refused) == 5
+    later = threading.Thread(target=lambda: agent(seed=1).search(env, budget=2))
+    later.start()  # one after the other is right
+    later.join()
+    env.close()
+    assert Dataset(tmp_path).evaluations().num_rows == 4

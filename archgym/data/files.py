@@ -9,7 +9,6 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from archgym.data.parts import TRIALS_FILE, part_of, with_parts, write_parquet
 from archgym.data.schema import TRIAL_SCHEMA, Sidecar, evaluation_schema
 from archgym.errors import DatasetError, check_received
 from archgym.reading.checked_json import read_checked_json
+from archgym.reading.versions import version_of
 
 PROVENANCE = "provenance.json"
 """What a dataset was made from; one that was recorded has no such file."""
@@ -270,7 +270,7 @@ def write_dataset(
         listed = with_parts(table.schema, {part.name: part_of(part, [])})
         write_parquet(made / "trials" / TRIALS_FILE, listed, [table], digest=True)
         data = {
-            "archgym": metadata.version("archgym"),
+            "archgym": version_of("archgym"),
             "whole_trials": whole_trials,
             "operations": list(operations),
         }

@@ -14,19 +14,20 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 from archgym.data.dataset import Dataset
 from archgym.data.journal import Journal, Lines, journal_of, rest
+from archgym.data.known_trials import announce, check_new, check_resumed
 from archgym.data.schema import SIDECAR, Sidecar, accepting_command
 from archgym.errors import DatasetError, check_received
 from archgym.evaluation.recorder_protocol import Durability, Flight, Rows
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem.description import ProblemDescription
+from archgym.reading.versions import version_of
 
 ROWS_AT_ONCE = 2048
 SLOW_S = 1.0
@@ -81,7 +82,8 @@ class TrialRecorder:
 
     Raises:
         DatasetError: if the folder cannot be written, or holds a dataset of another design
-            space, other metrics or another simulator.
+            space, other metrics or another simulator, a trial of the same id that is not to be
+            resumed, or one that was begun with other settings.
     """
 
     def __init__(
@@ -107,7 +109,11 @@ class TrialRecorder:
         open_dataset(directory, problem)
         self.resumed: ResumedLog | None = None
         if trial.resume:
-            self.resumed = Dataset(directory).logged_trial(self.trial_id)
+            dataset = Dataset(directory)
+            check_resumed(dataset, self._description())
+            self.resumed = dataset.logged_trial(self.trial_id)
+        elif trial.trial_id:
+            check_new(directory, trial.trial_id)
 
     def write(
         self, first_step: int, rows: Rows, agent_s: float, flight: Flight | None = None
@@ -160,6 +166,7 @@ class TrialRecorder:
         self._journal = None  # until the line is there: on a full disk nothing is to end the trial
         journal = journal_of(self.directory)
         self._n = journal.begin(description)
+        announce(journal.path, self.trial_id)
         self._journal = journal
 
     def _put_back(self, journal: Journal) -> None:
@@ -273,7 +280,7 @@ def _json_or_none(value: Any) -> str | None:
 @functools.cache
 def _versions() -> dict[str, str]:
     names = ("archgym", "numpy", "gymnasium")
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in names}}
+    return {"python": platform.python_version(), **{name: version_of(name) for name in names}}
 
 
 @functools.cache

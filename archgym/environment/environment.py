@@ -184,8 +184,9 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
                     f"it gives {', '.join(self.simulator.metric_names)}"
                 )
         check_settings(self, self._own_arguments)
+        vars(self)["baseline"] = dict(self.baseline)  # what is done to it stays in this instance
         codes = baseline_codes(self.design_space, self.baseline, self.spaces().values())
-        self.baseline_design = self.design_space.design(codes)
+        self._baseline_design = self.design_space.design(codes)
         self.encoding = action_encoding(self.design_space, action, levels)
         self.action_space = self.encoding.space  # type: ignore[attr-defined]
         self.observation_space = observation_space(self.design_space, self.metrics)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archgym.environment.one_thread import OneThread
 from archgym.environment.source import source_sha256
 from archgym.errors import InvalidValueError
 from archgym.evaluation.baseline import simulated_metrics
@@ -21,7 +22,7 @@ from archgym.evaluation.trial_info import TrialInfo
 from archgym.problem import DesignProblem, Objective
 from archgym.problem.description import ProblemDescription
 from archgym.problem.scoring import Scorer
-from archgym.problem.simulator import Simulator
+from archgym.problem.simulator import Simulator, identity
 from archgym.space import Designs
 
 if TYPE_CHECKING:
@@ -33,13 +34,13 @@ class EvaluatedProblem(DesignProblem):
     """A design problem with a simulator and an objective, whose designs are evaluated in trials.
 
     :class:`archgym.Environment` adds Gymnasium's contract. A trial begins with its first
-    evaluation, or with :meth:`start_trial`.
+    evaluation, or with :meth:`start_trial`. One thread at a time may evaluate or search; another
+    one meanwhile gets an ``ArchgymError``.
 
     Attributes:
         objective: what is sought.
         simulator: that is run, see :class:`archgym.Environment`.
         simulator_options: as given.
-        baseline_design: the baseline, canonical, in the design space as it is searched.
         episode_length: designs an episode.
         record: folder of the dataset that takes every evaluation; ``None`` for none.
         durable: when a recorded row is on disk, see :class:`archgym.Environment`.
@@ -52,7 +53,6 @@ class EvaluatedProblem(DesignProblem):
     objective: Objective
     simulator: Simulator
     simulator_options: Mapping[str, Any]
-    baseline_design: dict[str, Any]
     episode_length: int
     record: Path | None
     durable: Durability = "auto"
@@ -60,6 +60,7 @@ class EvaluatedProblem(DesignProblem):
     on_evaluated: Callable[[Outcomes], None] | None = None
     on_waiting: Callable[[], None] | None = None
 
+    _baseline_design: Mapping[str, Any]
     _baseline_metrics: NDArray[np.float64] | None = None
     _evaluator: Evaluator | None = None
     _recording: TrialRecorder | None = None
@@ -92,13 +93,18 @@ class EvaluatedProblem(DesignProblem):
             workload=self.workload,
             workload_name=self.workload_name,
             workload_sha256=self.workload_sha256,
-            simulator={"name": simulator.name, "version": simulator.version},
+            simulator=identity(simulator),
             source_sha256=source_sha256(type(self), type(simulator)),
             metrics_given=tuple(simulator.metric_names),
             fidelities=self.fidelities,
             baseline_design=self.baseline_design,
             episode_length=self.episode_length,
         )
+
+    @property
+    def baseline_design(self) -> dict[str, Any]:
+        """The baseline, canonical, in the design space as it is searched; a copy."""
+        return dict(self._baseline_design)
 
     @property
     def baseline_metrics(self) -> NDArray[np.float64]:
@@ -115,6 +121,7 @@ class EvaluatedProblem(DesignProblem):
             raise InvalidValueError(
                 f"baseline_metrics has shape {known.shape}, there are {len(self.metrics)} metrics"
             )
+        known.flags.writeable = False
         self._baseline_metrics = known
 
     @property
@@ -140,16 +147,16 @@ class EvaluatedProblem(DesignProblem):
             retries: how often it is tried again at once where it fails or takes too long.
 
         Returns:
-            Its metrics, shape (n_metrics,), NaN for one that the simulator does not give.
+            Its metrics, shape (n_metrics,), NaN for one that the simulator does not give; they
+            cannot be written to.
 
         Raises:
             SimulationError: if it cannot be simulated.
         """
         if self._baseline_metrics is None:
             design = self.design_space.designs([self.baseline_design])
-            self._baseline_metrics = simulated_metrics(
-                design, self.simulator, self.metrics, retries
-            )
+            self.baseline_metrics = simulated_metrics(design, self.simulator, self.metrics, retries)
+        assert self._baseline_metrics is not None
         return self._baseline_metrics
 
     def evaluate(self, design: Mapping[str, Any], fidelity: float = 1.0) -> Outcome:
@@ -184,14 +191,15 @@ class EvaluatedProblem(DesignProblem):
             SimulationError, BudgetExhausted: as :meth:`evaluate`.
         """
         designs = self.own_designs(designs)
-        if self._ended:
-            self.start_trial()  # what follows is a new one
-        outcomes = self.evaluator.evaluate(designs, fidelity)
-        if len(outcomes):
-            (self._last,) = outcomes.rows(len(outcomes) - 1)
-            if self.on_evaluated is not None:
-                self.on_evaluated(outcomes)
-        return outcomes
+        with OneThread(self):
+            if self._ended:
+                self.start_trial()  # what follows is a new one
+            outcomes = self.evaluator.evaluate(designs, fidelity)
+            if len(outcomes):
+                (self._last,) = outcomes.rows(len(outcomes) - 1)
+                if self.on_evaluated is not None:
+                    self.on_evaluated(outcomes)
+            return outcomes
 
     def submit(
         self, designs: Designs | Iterable[Mapping[str, Any]], fidelity: float = 1.0
@@ -220,9 +228,10 @@ class EvaluatedProblem(DesignProblem):
             SimulationError, BudgetExhausted: as :meth:`evaluate`.
         """
         designs = self.own_designs(designs)
-        if self._ended:
-            self.start_trial()
-        return self.evaluator.submit(designs, fidelity)
+        with OneThread(self):
+            if self._ended:
+                self.start_trial()
+            return self.evaluator.submit(designs, fidelity)
 
     def collect(self, timeout_s: float | None = None) -> list[tuple[int, Outcomes]]:
         """Outcomes of submitted designs as their simulations end: each with its ticket.
@@ -270,37 +279,15 @@ class EvaluatedProblem(DesignProblem):
         where it stopped: what was evaluated is replayed from the dataset, not simulated again.
 
         Raises:
+            InvalidValueError: if the trial is described by something else than a ``TrialInfo``.
             SimulationError: as :meth:`simulate_baseline`.
+            DatasetError: if the dataset cannot take it, such as one of the same id.
         """
         trial = self.trial_info if trial is None else trial
         if not isinstance(trial, TrialInfo):
             raise InvalidValueError(f"a trial is described by a TrialInfo, not by {trial!r:.80}")
-        scorer = self._scorer
-        self.end_trial()
-        if self.record is not None:
-            from archgym.data.trial_recorder import TrialRecorder  # heavy, and only needed here
-
-            optimum = None if self.optimum is None else self.optimum.metrics
-            self._recording = TrialRecorder(
-                self.record,
-                self.description,
-                trial,
-                self.baseline_metrics.tolist(),
-                optimum,
-                durable=self.durable,
-            )
-        self._evaluator = Evaluator(
-            self.design_space,
-            self.metrics,
-            self.simulator,
-            scorer,
-            recorder=self._recording,
-            budget=trial.budget,
-            proposals_per_budget=trial.proposals_per_budget,
-            fidelities=self.fidelities,
-            hours=trial.hours,
-        )
-        self._ended = False
+        with OneThread(self):
+            self._start(trial)
 
     def end_trial(self, state: str = "closed") -> None:
         """Ends the current trial and its recording; what is evaluated next begins a new one.
@@ -343,6 +330,34 @@ class EvaluatedProblem(DesignProblem):
 
     # -- inner workings --------------------------------------------------------------------------
 
+    def _start(self, trial: TrialInfo) -> None:
+        scorer = self._scorer
+        self.end_trial()
+        if self.record is not None:
+            from archgym.data.trial_recorder import TrialRecorder  # heavy, and only needed here
+
+            optimum = None if self.optimum is None else self.optimum.metrics
+            self._recording = TrialRecorder(
+                self.record,
+                self.description,
+                trial,
+                self.baseline_metrics.tolist(),
+                optimum,
+                durable=self.durable,
+            )
+        self._evaluator = Evaluator(
+            self.design_space,
+            self.metrics,
+            self.simulator,
+            scorer,
+            recorder=self._recording,
+            budget=trial.budget,
+            proposals_per_budget=trial.proposals_per_budget,
+            fidelities=self.fidelities,
+            hours=trial.hours,
+        )
+        self._ended = False
+
     @cached_property
     def _metric_names(self) -> tuple[str, ...]:
         return tuple(metric.name for metric in self.metrics)
@@ -353,13 +368,14 @@ class EvaluatedProblem(DesignProblem):
 
     def _evaluate_one(self, codes: Sequence[int], fidelity: float = 1.0) -> Row:
         """As :meth:`evaluate_batch`, for one design's canonical codes."""
-        if self._ended:
-            self.start_trial()
-        row = self._last = self.evaluator.evaluate_one(codes, None, fidelity)
-        if self.on_evaluated is not None:
-            designs = Designs(self.design_space, np.array([codes], dtype=np.int64))
-            self.on_evaluated(Outcomes.of(row, designs, self._metric_names))
-        return row
+        with OneThread(self):
+            if self._ended:
+                self.start_trial()
+            row = self._last = self.evaluator.evaluate_one(codes, None, fidelity)
+            if self.on_evaluated is not None:
+                designs = Designs(self.design_space, np.array([codes], dtype=np.int64))
+                self.on_evaluated(Outcomes.of(row, designs, self._metric_names))
+            return row
 
     def _outcome(self, row: Row) -> Outcome:
         return Outcome.of(row, self.design_space.design(row.codes), self._metric_names)

@@ -6,7 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
-from archgym.errors import ArchgymError, NotCoveredError, SimulationError, StoppedEarly
+from archgym.errors import (
+    ArchgymError,
+    InvalidValueError,
+    NotCoveredError,
+    SimulationError,
+    StoppedEarly,
+)
 from archgym.problem.fidelity import Fidelity
 from archgym.reading.texts import text_of
 from archgym.space import Designs
@@ -56,6 +62,24 @@ class MultiFidelitySimulator(Simulator, Protocol):
     ) -> Sequence[tuple[SimulationResult, float]]:
         """As :meth:`simulate`, at one of :attr:`fidelities`."""
         ...
+
+
+def identity(simulator: Simulator) -> dict[str, str]:
+    """Name and version of a simulator, under which its results are recorded.
+
+    Raises:
+        InvalidValueError: if one of them is no text.
+    """
+    found: dict[str, str] = {}
+    for field in ("name", "version"):
+        value = getattr(simulator, field, None)
+        if not isinstance(value, str) or not value:
+            raise InvalidValueError(
+                f"the {field} of simulator {type(simulator).__name__} is recorded with its "
+                f"results and must be a text, such as '1', not {value!r:.80}"
+            )
+        found[field] = value
+    return found
 
 
 class _OneByOne(Protocol):

@@ -23,6 +23,9 @@ SCHEMES: Final = {
 }
 """The class that opens the files of each scheme, from their path, as ``module:Class``."""
 
+_MEMBERS: Final = ("name", "metric_names", "simulate")
+"""What every simulator has; its version is asked for when results are recorded."""
+
 
 class SimulatorFile(Protocol):
     """A file that takes the simulator's place.
@@ -120,9 +123,18 @@ def simulator_of(
             differs), or it is neither a text nor a simulator.
     """
     if not isinstance(simulator, str):
-        if not hasattr(simulator, "metric_names"):
+        lacking = [name for name in _MEMBERS if not hasattr(simulator, name)]
+        if isinstance(simulator, type) or lacking:
+            has_not = f", which has no {lacking[0]}" if 0 < len(lacking) < len(_MEMBERS) else ""
             raise InvalidValueError(
-                f"simulator must be a name, SCHEME:PATH or a Simulator, not {simulator!r:.80}"
+                "simulator must be a name, SCHEME:PATH or an object that is a Simulator, not "
+                f"{simulator!r:.80}{has_not}"
+            )
+        given = simulator.metric_names
+        if not isinstance(given, tuple | list) or not all(isinstance(n, str) for n in given):
+            raise InvalidValueError(
+                f"metric_names of simulator {simulator.name!r} must be a tuple of names of "
+                f"metrics, not {given!r:.80}"
             )
         return simulator
     if file is not None:
@@ -168,6 +180,11 @@ class Embedded:
     name = "embedded"
 
     def __init__(self, problem: DesignProblem) -> None:
+        if not isinstance(problem.version, str) or not problem.version:
+            raise InvalidValueError(
+                f"version of {type(problem).__name__} is recorded with its results and must be a "
+                f"text, such as version = '1', not {problem.version!r:.80}"
+            )
         self.version = problem.version
         self.metric_names = problem.metrics_given
         self.compiles = problem.compiles

@@ -23,8 +23,13 @@ def check_results(results: Sequence[object], simulator: str, designs: int) -> No
         designs: number of designs that it was given.
 
     Raises:
-        InvalidValueError: if it gave another number of results, or the metrics of each alone.
+        InvalidValueError: if it gave another number of results, or something else than pairs.
     """
+    if not isinstance(results, Sequence) or isinstance(results, str):
+        raise InvalidValueError(
+            f"simulator {simulator!r} gave {text_of(results, code=True):.80}, where a batch gives "
+            "a list of pairs of metrics and seconds"
+        )
     if len(results) != designs:
         raise InvalidValueError(
             f"simulator {simulator!r} gave {len(results)} results for {designs} designs"
@@ -34,6 +39,17 @@ def check_results(results: Sequence[object], simulator: str, designs: int) -> No
             "the simulator gave metrics alone, where a batch gives pairs of metrics and seconds; "
             "archgym.problem.simulator.simulate_each makes them"
         )
+    if results and not _is_pair(results[0]):  # what is wrong is wrong in all of them
+        raise InvalidValueError(
+            f"simulator {simulator!r} gave {text_of(results[0], code=True):.80} for a design, "
+            "where a batch gives pairs of metrics and seconds"
+        )
+
+
+def _is_pair(result: object) -> bool:
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        return False
+    return isinstance(result[1], float | int | np.integer | np.floating)
 
 
 def read_result(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable
 from typing import Any, Unpack
 
@@ -12,6 +14,9 @@ from archgym.errors import DesignError, InvalidValueError
 from archgym.reading.suggestions import did_you_mean
 from archgym.space.expression import Literal
 from archgym.space.parameter import MAX_LEVELS, About, Parameter, plain
+
+_INT64 = range(-(1 << 63), 1 << 63)
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class _Listed(Parameter):
@@ -26,8 +31,11 @@ class _Listed(Parameter):
             raise InvalidValueError(f"parameter {name!r} has no values")
         if self.size > MAX_LEVELS:
             raise InvalidValueError(f"parameter {name!r}: at most {MAX_LEVELS} values are allowed")
+        for level in self.levels:
+            self._check_level(level)
         self._codes = {(type(v) is bool, v): code for code, v in enumerate(self.levels)}
-        if len({str(value) for value in self.levels}) != self.size:
+        alike = len(self._codes) != self.size  # such as 1 and 1.0
+        if alike or len({str(value) for value in self.levels}) != self.size:
             raise InvalidValueError(
                 f"parameter {name!r} lists a value twice, or two that read alike: "
                 f"{list(self.levels)}"
@@ -36,6 +44,21 @@ class _Listed(Parameter):
             self._codes |= {(False, str(v)): code for code, v in enumerate(self.levels)}
         numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.levels)
         self._array = np.array(self.levels, dtype=None if numeric else object)
+
+    def _check_level(self, level: object) -> None:
+        """Refuses a value that no dataset holds, or that is equal to no other."""
+        if isinstance(level, str):
+            possible = not _SURROGATES.search(level)
+        elif isinstance(level, int):
+            possible = level in _INT64
+        else:
+            possible = isinstance(level, float) and not math.isnan(level)
+        if not possible:
+            raise InvalidValueError(
+                f"parameter {self.name!r}: a value cannot be {level!r:.80}: allowed are texts, "
+                "booleans, numbers, and integers of 64 bits; give anything else a name, and look "
+                "it up where the design is simulated"
+            )
 
     @property
     def of_several_kinds(self) -> bool:

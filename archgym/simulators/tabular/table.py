@@ -24,7 +24,6 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from archgym.problem import Metric, Status
 from archgym.problem.description import ProblemDescription
 from archgym.reading.files import opened
 from archgym.reading.parquet import read_whole
+from archgym.reading.versions import version_of
 from archgym.simulators.tabular.blocks import Block, make_blocks
 from archgym.space import DesignSpace
 
@@ -98,7 +98,7 @@ class Header:
             workload_sha256=problem.workload_sha256,
             simulator=dict(problem.simulator),
             metrics=tuple(m for m in problem.metrics if m.name in problem.metrics_given),
-            archgym=metadata.version("archgym"),
+            archgym=version_of("archgym"),
         )
 
     def to_json(self) -> dict[str, Any]:
