@@ -265,7 +265,7 @@ def test_a_class_is_no_simulator() -> None:
         Adder(simulator=Plus)
 
 
-@pytest.mark.parametrize("version", [1, 1.5, None, "", np.int64(1)])
+@pytest.mark.parametrize("version", [1, 1.5, None, np.int64(1)])
 def test_a_version_is_a_text(version: Any) -> None:
     numbered = type("Numbered", (Adder,), {"version": version})
     with pytest.raises(InvalidValueError, match=r"version of Numbered .* must be a text"):

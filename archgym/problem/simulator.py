@@ -73,7 +73,7 @@ def identity(simulator: Simulator) -> dict[str, str]:
     found: dict[str, str] = {}
     for field in ("name", "version"):
         value = getattr(simulator, field, None)
-        if not isinstance(value, str) or not value:
+        if not isinstance(value, str):
             raise InvalidValueError(
                 f"the {field} of simulator {type(simulator).__name__} is recorded with its "
                 f"results and must be a text, such as '1', not {value!r:.80}"

@@ -180,7 +180,7 @@ class Embedded:
     name = "embedded"
 
     def __init__(self, problem: DesignProblem) -> None:
-        if not isinstance(problem.version, str) or not problem.version:
+        if not isinstance(problem.version, str):
             raise InvalidValueError(
                 f"version of {type(problem).__name__} is recorded with its results and must be a "
                 f"text, such as version = '1', not {problem.version!r:.80}"
