@@ -262,9 +262,9 @@ class _Rows:
         for number, rule in enumerate(space.rules):
             text = f"breaks rule {rule.name!r}, but is not illegal"
             block.note(rules, whole & (broken == number) & legal, text)
-        for trial_id, fixed in self._trials.fixed.items():
-            for name, code in fixed.items() if trial_id in self._numbers else ():
-                mine = whole & (block.trial == self._numbers[trial_id]) & legal
+        for number, row in zip(*np.unique(block.trial, return_index=True), strict=True):
+            for name, code in self._trials.fixed.get(block.trial_id(row), {}).items():
+                mine = whole & (block.trial == number) & legal
                 column = codes[:, space.index(name)]
                 text = f"{name} is not {space[name].value(code)!r}, as fixed"
                 block.note(rules, mine & (column >= 0) & (column != code), text)

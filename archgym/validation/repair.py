@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from archgym.data import Dataset
 from archgym.data.checks import validate
@@ -123,15 +124,8 @@ def _write(folder: Path, sidecar: Sidecar, belongs: Callable[[str], bool]) -> No
     tables = list(_tables(folder, sidecar, journals, trials))
     schema = evaluation_schema(sidecar.space, sidecar.metrics)
     whole = pa.concat_tables([schema.empty_table(), *tables]).unify_dictionaries()
-    ids = np.array(whole["trial_id"].to_pylist(), dtype=object)
-    steps = whole["step"].to_numpy().astype(np.int64)
-    keep: list[int] = []
-    for trial_id in trials:
-        mine = np.flatnonzero(ids == trial_id)
-        unique, first = np.unique(steps[mine], return_index=True)
-        gaps = np.flatnonzero(unique != np.arange(len(unique)))
-        keep += mine[first[: gaps[0] if len(gaps) else None]].tolist()
-    if not keep:
+    keep = _beginnings(whole, list(trials))
+    if not len(keep):
         raise DatasetError(f"nothing of {folder} can be kept: remove it")
     kept = whole.take(pa.array(keep))
     seen = set(kept["trial_id"].to_pylist())
@@ -143,6 +137,26 @@ def _write(folder: Path, sidecar: Sidecar, belongs: Callable[[str], bool]) -> No
         operations=[{"operation": "repair"}],
         whole_trials=True,
     )
+
+
+def _beginnings(whole: pa.Table, trials: Sequence[str]) -> NDArray[np.int64]:
+    """Rows of the longest beginning without a gap of each trial, in the order of the trials.
+
+    Args:
+        whole: rows of these trials in any order; of rows of one step the first one is taken.
+        trials: their ids.
+    """
+    trial = pc.index_in(whole["trial_id"].cast(pa.string()), pa.array(trials, pa.string()))
+    number, step = trial.to_numpy(), whole["step"].to_numpy().astype(np.int64)
+    order = np.lexsort((step, number))  # stable: rows of one step stay in their order
+    order = order[step[order] >= 0]
+    number, step = number[order], step[order]
+    first = np.append(True, (number[1:] != number[:-1]) | (step[1:] != step[:-1]))[: len(order)]
+    order, number, step = order[first], number[first], step[first]
+    place = np.arange(len(order)) - np.searchsorted(number, number)
+    # Steps of a trial increase, so from its first gap on each differs from its place.
+    kept: NDArray[np.int64] = order[step == place]
+    return kept
 
 
 def _trials(folder: Path, sidecar: Sidecar, journals: list[Path]) -> dict[str, dict[str, Any]]:
