@@ -139,7 +139,8 @@ def changed_files(directory: Path) -> list[str]:
             found.append(f"evaluations/{path.name} is not in the list of files")
         elif _sha256(path) != part.sha256:
             found.append(f"evaluations/{path.name} was changed: its checksum is another one")
-    tables = sorted(path for n in ("trials", "attempts") for path in (directory / n).glob("*.pa*"))
+    folders = [directory / name for name in ("trials", "attempts")]
+    tables = sorted(path for folder in folders for path in folder.glob("*.parquet"))
     return found + [
         f"{path.parent.name}/{path.name} was changed: its checksum is another one"
         for path in tables
@@ -220,7 +221,9 @@ def missing_parts(directory: Path) -> list[str]:
         about_to_be = part.journals and all(
             (directory / "journal" / journal).is_file() for journal in part.journals
         )
-        if name not in there and not about_to_be:
+        # Or has been made since the names were read.
+        made = name in there or (directory / "evaluations" / name).is_file()
+        if not made and not about_to_be:
             found.append(f"evaluations/{name} with {part.rows:,} rows is missing")
     return found
 
@@ -314,8 +317,17 @@ def _journal_names(names: Any) -> list[str]:
 def _problems_of_names(directory: Path) -> list[str]:
     """Tables of trials and attempts that are missing, or there twice."""
     listed = _listed_attempts(directory)
-    if listed is None:
-        return []
+    while listed is not None:
+        found, before = _problems_of_attempts(directory, listed), listed
+        listed = _listed_attempts(directory)
+        if listed == before:
+            return found
+        # Another process has sealed journals meanwhile: look again.
+    return []
+
+
+def _problems_of_attempts(directory: Path, listed: Mapping[str, str]) -> list[str]:
+    """Tables that are not what the table of trials lists."""
     tables = {path.name for path in (directory / "trials").glob("*.parquet")}
     there = {path.name for path in (directory / "attempts").glob("*.parquet")}
     found = [f"attempts/{name} is missing" for name in sorted(listed.keys() - there)]

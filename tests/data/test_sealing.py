@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from archgym.data import Dataset, load, merge, validate
+from archgym.data import Dataset, load, merge, parts, validate
 from archgym.data import dataset as module
 from archgym.data.parts import write_parquet
 from archgym.evaluation.trial_info import TrialInfo
@@ -104,3 +105,35 @@ def test_a_part_of_a_dataset_can_be_merged(tmp_path: Path) -> None:
     parts = [Dataset(tmp_path / agent) for agent in ("ga", "random")]
     assert merge(parts, tmp_path / "merged").evaluations == len(data)
     assert len(load(tmp_path / "merged")) == len(data)
+
+
+@pytest.mark.parametrize("reading", ["listed_parts", "_listed_attempts"])
+@pytest.mark.parametrize("first", [True, False])
+def test_what_another_process_seals_meanwhile_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reading: str, first: bool
+) -> None:
+    attempt(tmp_path, 2)
+    Dataset(tmp_path).seal()
+    env = Grumpy(record=tmp_path)
+    env.evaluate_batch(DESIGNS)
+    env.end_trial()
+    read, left = getattr(parts, reading), [1]
+
+    def read_while_another_seals(directory: Path) -> Any:
+        found = None if first else read(directory)
+        while left:
+            left.pop()
+            Dataset(directory).seal()
+        return read(directory) if first else found
+
+    monkeypatch.setattr(parts, reading, read_while_another_seals)
+    assert parts.problems_of_parts(tmp_path) == []
+    assert not left
+    assert len(load(tmp_path)) == 7
+
+
+def test_a_table_that_is_being_written_is_no_damage(tmp_path: Path) -> None:
+    attempt(tmp_path, 5)
+    Dataset(tmp_path).seal()
+    (tmp_path / "attempts" / ".one.parquet.12.tmp").write_bytes(b"PAR1")
+    assert all(check.passed for check in validate(Dataset(tmp_path)))
