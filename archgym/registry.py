@@ -334,6 +334,8 @@ def _check_name(kind: str, name: object) -> None:
 def _load(target: str) -> Any:
     """The class that ``module:Class`` names."""
     module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute:
+        raise InvalidValueError(f"{target!r} is not of the form module:Class")
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # whatever a stranger's module does

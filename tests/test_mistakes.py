@@ -393,3 +393,23 @@ def test_an_environment_is_used_by_one_thread_at_a_time(tmp_path: Path) -> None:
     later.join()
     env.close()
     assert Dataset(tmp_path).evaluations().num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("baseline", [1, 2], "baseline of Own must be a mapping"),
+        ("metrics", ("total_ns",), "Own must set metrics to a tuple of Metric"),
+        ("metrics", None, "Own must set metrics to a tuple of Metric"),
+        ("design_space", [], "Own must set design_space to a DesignSpace"),
+    ],
+)
+def test_a_class_is_told_what_it_must_set(field: str, value: Any, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        type("Own", (Adder,), {field: value})()
+
+
+@pytest.mark.parametrize("name", [":Own", "tests.helpers:"])
+def test_a_class_is_named_with_its_module(name: str) -> None:
+    with pytest.raises(InvalidValueError, match="is not of the form module:Class"):
+        archgym.make(name)

@@ -184,6 +184,11 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
                     f"it gives {', '.join(self.simulator.metric_names)}"
                 )
         check_settings(self, self._own_arguments)
+        if not isinstance(self.baseline, Mapping):
+            raise InvalidValueError(
+                f"baseline of {type(self).__name__} must be a mapping of parameters to values, "
+                f"not {self.baseline!r:.80}"
+            )
         vars(self)["baseline"] = dict(self.baseline)  # what is done to it stays in this instance
         codes = baseline_codes(self.design_space, self.baseline, self.spaces().values())
         self._baseline_design = self.design_space.design(codes)

@@ -126,8 +126,10 @@ def check_metrics(metrics: object, owner: str) -> None:
     Raises:
         InvalidValueError: unless it is a tuple or list of metrics with different names.
     """
-    if not isinstance(metrics, tuple | list) or not metrics:
+    listed = isinstance(metrics, tuple | list) and all(isinstance(m, Metric) for m in metrics)
+    if not listed or not metrics:
         raise InvalidValueError(f"{owner} must set metrics to a tuple of Metric, not {metrics!r}")
+    assert isinstance(metrics, tuple | list)
     names = [metric.name for metric in metrics]
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:

@@ -273,7 +273,7 @@ def test_a_resumed_search_with_another_seed_is_refused(tmp_path: Path) -> None:
     cut(tmp_path / "whole", tmp_path / "cut", 9)
     env = Sums(record=tmp_path / "cut")
     ShuffledExecutor(env)
-    with pytest.raises(DatasetError, match="seed was 1 there and is 6 now"):
+    with pytest.raises(DatasetError, match="seed was 5 there and is 6 now"):
         make_agent("random", env.design_space, seed=6).search(env, 40, trial_id="t", resume=True)
 
 
