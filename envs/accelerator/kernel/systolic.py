@@ -1,4 +1,4 @@
-"""Rigid systolic arrays: exact folds and pieces of streams, their time and accesses, compiled.
+"""Rigid systolic arrays: folds and pieces of streams, exact in time and accesses, compiled.
 
 A layer is the product of M x K inputs with K x N weights, laid on the array in folds: output
 stationary M over rows and N over columns, weight stationary K and N, input stationary K and M
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from archgym.envs.accelerator.kernel.arrays import Floats, Ints
+from archgym.envs.accelerator.kernel.buffer_tiles import room, within
 from archgym.envs.accelerator.kernel.compiled import compiled
 from archgym.envs.accelerator.kernel.loopnest import (
     H_COLUMNS,
@@ -17,13 +18,15 @@ from archgym.envs.accelerator.kernel.loopnest import (
     H_LANES,
     H_ROWS,
     H_STORAGE,
+    H_SUM,
+    H_WORD,
     ceil_div,
     settle,
     whole_batch,
     windows,
 )
 from archgym.envs.accelerator.kernel.results import better, score
-from archgym.envs.accelerator.kernel.systolic_memory import prefetched, resident
+from archgym.envs.accelerator.kernel.scalesim.prefetching import prefetched
 
 __all__ = ["fold"]
 
@@ -189,3 +192,85 @@ def folded(
     if hw[H_STORAGE] > 0:
         found[0] = compute + late
     return bool(dram[0] <= groups * least and dram[1] <= groups * weights and dram[3] <= 0)
+
+
+@compiled
+def resident(
+    flow: int,
+    down: int,
+    across: int,
+    pieces: int,
+    share: float,
+    chosen: bool,
+    unique: float,
+    weights: float,
+    outputs: float,
+    hw: Floats,
+    found: Floats,
+) -> None:
+    """Memory words of one group: what stays in the buffer is read once, the rest every fold.
+
+    Of the three tensors one follows the folds' rows, one their columns and one both. The one that
+    follows the outer loop is gone through once, with a fold's share of it in the buffer; the one
+    that follows the inner loop is gone through again for every turn of the outer loop, unless all
+    of it stays. Both loop orders are tried if one may be ``chosen``.
+
+    The first two are what streams. If it is cut, the loop over its ``pieces`` is the outermost or
+    stands between those over folds, and the third tensor, which is stationary in the array, comes
+    again for every piece, unless it stays: all of it, or that of one turn of the outer loop.
+    ``share`` is that of the longest piece.
+    """
+    word = hw[H_WORD]
+    part = hw[H_SUM]
+    if flow == 0:  # inputs follow rows, weights columns, outputs both
+        by_row, by_column, by_both = unique * word, weights * word, outputs * part
+    elif flow == 1:
+        by_row, by_column, by_both = unique * word, outputs * part, weights * word
+    else:
+        by_row, by_column, by_both = weights * word, outputs * part, unique * word
+    rooms = room(hw)
+    best = np.inf
+    for choice in range(16):
+        order = choice & 1
+        stays = choice & 2 > 0
+        kept = choice & 4 > 0
+        between = choice & 8 > 0
+        if (order == 1 and not chosen) or (pieces == 1 and (kept or between)):
+            continue
+        turns, inside = (across, down) if order == 0 else (down, across)
+        outer, inner = (by_column, by_row) if order == 0 else (by_row, by_column)
+        outer_need = outer / turns * share
+        inner_need = inner / inside * share
+        if stays:
+            inner_need = inner if between else inner * share
+        both_need = by_both / (down * across)
+        if kept:
+            both_need = by_both / turns if between else by_both
+        row_need, column_need = (inner_need, outer_need) if order == 0 else (outer_need, inner_need)
+        if flow == 0:
+            needs = (row_need, column_need, both_need)
+        elif flow == 1:
+            needs = (row_need, both_need, column_need)
+        else:
+            needs = (both_need, row_need, column_need)
+        ok = within(needs[0], needs[1], needs[2], rooms)
+        again = 1.0 if stays or turns == 1 else float(turns)
+        row_times = again if order == 0 else 1.0
+        column_times = again if order == 1 else 1.0
+        both_times = 1.0 if kept else float(pieces)
+        if not ok:
+            if choice > 0:
+                continue
+            # Not even a fold's share fits: everything streams past at every fold.
+            row_times = float(across)
+            column_times = float(down)
+        i = unique * (row_times if flow < 2 else both_times)
+        w = weights * (column_times if flow == 0 else (both_times if flow == 1 else row_times))
+        o = outputs * (column_times if flow > 0 else both_times)
+        moved = (i + w + outputs) * word + 2.0 * (o - outputs) * part
+        if moved < best:
+            best = moved
+            found[0] = i
+            found[1] = w
+            found[2] = o
+            found[3] = o - outputs
