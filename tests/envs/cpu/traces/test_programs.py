@@ -140,9 +140,10 @@ class TestFormats:
             "data_gap": np.full_like(good["data_gap"], 255),
             "version": np.int64(9),
             "length": good["length"].astype(np.int64),
+            "branch": good["branch"][:1],
         }.items():
             np.savez(path, **{**good, name: wrong})
-            with pytest.raises(TraceError):
+            with pytest.raises(TraceError, match=r"x\.npz"):
                 read_npz(path, "x")
         np.savez(path, **{name: field for name, field in good.items() if name != "branch"})
         with pytest.raises(
