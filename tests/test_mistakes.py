@@ -19,7 +19,7 @@ from archgym.agent import Sampler
 from archgym.data import Dataset, trial_recorder
 from archgym.errors import ArchgymError, DatasetError, InvalidValueError
 from archgym.evaluation.outcome import Outcomes
-from archgym.space import Categorical, Designs, Ordinal, Permutation
+from archgym.space import Categorical, Designs, DesignSpace, Ordinal, Permutation
 from tests.helpers import Adder
 
 
@@ -413,3 +413,30 @@ def test_a_class_is_told_what_it_must_set(field: str, value: Any, message: str) 
 def test_a_class_is_named_with_its_module(name: str) -> None:
     with pytest.raises(InvalidValueError, match="is not of the form module:Class"):
         archgym.make(name)
+
+
+NUMBER: Any = 3
+NOTHING: Any = None
+SET: Any = {"a", "b"}
+MAPPING: Any = {"a": 1}
+TEXTS: Any = ["m < 3"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Categorical("m", SET), "values are a list, not"),
+        (lambda: Categorical("m", MAPPING), "values are a list, not"),
+        (lambda: Ordinal("m", NUMBER), "values are a list, not 3"),
+        (lambda: Permutation("m", NOTHING), "items are a list, not None"),
+        (lambda: Permutation("m", SET), "items are a list, not"),
+        (lambda: Ordinal("m", [1], doc=NUMBER), "doc must be a text, not 3"),
+        (lambda: Ordinal("m", [1], unit=NOTHING), "unit must be a text, not None"),
+        (lambda: DesignSpace([Ordinal("m", [1])], TEXTS), "a rule must be a Rule"),
+        (lambda: archgym.Metric(NUMBER, "ns"), "name must be a text, not 3"),
+        (lambda: archgym.Metric("t_ns", NOTHING), "unit must be a text, not None"),
+    ],
+)
+def test_a_declaration_names_what_is_wrong(make: Any, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        make()

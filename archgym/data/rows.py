@@ -6,6 +6,7 @@ import functools
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -329,8 +330,8 @@ def _texts(texts: str | Sequence[str]) -> list[str]:
     return found
 
 
-def _check_number(name: str, number: int, most: int, what: str) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+def _check_number(name: str, number: object, most: int, what: str) -> None:
+    if isinstance(number, bool) or not isinstance(number, Integral) or not 1 <= int(number) <= most:
         raise InvalidValueError(
             f"{name} must be an integer from 1 to {most}, the number of {what} there are; "
             f"got {number!r}"

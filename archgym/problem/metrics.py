@@ -62,6 +62,11 @@ class Metric:
     signed: bool = False
 
     def __post_init__(self) -> None:
+        for field, text in (("name", self.name), ("unit", self.unit), ("doc", self.doc)):
+            if not isinstance(text, str):
+                raise InvalidValueError(
+                    f"metric {self.name!r:.80}: {field} must be a text, not {text!r:.80}"
+                )
         if self.direction not in ("minimize", "maximize"):
             raise InvalidValueError(
                 f"metric {self.name!r}: direction is 'minimize' or 'maximize', "

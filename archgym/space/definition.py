@@ -76,6 +76,9 @@ class SpaceDefinition(DesignKeys):
                     "Integer, Ordinal, Permutation and Real"
                 )
         self.rules: tuple[Rule, ...] = tuple(rules)
+        for rule in self.rules:
+            if not isinstance(rule, Rule):
+                raise InvalidValueError(f"a rule must be a Rule, not {rule!r:.80}")
         self.names: tuple[str, ...] = tuple(p.name for p in self.declared)
         self._positions = {name: i for i, name in enumerate(self.names)}
         if not self.declared:

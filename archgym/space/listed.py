@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, Unpack
 
 import numpy as np
@@ -23,8 +23,10 @@ class _Listed(Parameter):
     """A parameter whose values are listed."""
 
     def __init__(self, name: str, values: Iterable[Literal], **about: Unpack[About]) -> None:
-        if isinstance(values, str):
-            raise InvalidValueError(f"parameter {name!r}: values are a list, not {values!r}")
+        if isinstance(values, str | Set | Mapping) or not isinstance(values, Iterable):
+            raise InvalidValueError(  # the order of a set may be another one in each process
+                f"parameter {name!r}: values are a list, not {values!r:.80}"
+            )
         self.levels: tuple[Literal, ...] = tuple(plain(value) for value in values)
         super().__init__(name, len(self.levels), **about)
         if not self.levels:

@@ -64,6 +64,11 @@ class Parameter:
             raise InvalidValueError(f"a parameter's name must be an identifier, not {name!r}")
         if when is not None and not isinstance(when, Expression):
             raise InvalidValueError(f"parameter {name!r}: when={when!r} is not an expression")
+        for field, text in (("doc", doc), ("unit", unit), ("group", group)):
+            if not isinstance(text, str):
+                raise InvalidValueError(
+                    f"parameter {name!r}: {field} must be a text, not {text!r:.80}"
+                )
         self.name = name
         self.size = size
         self.doc = doc

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import combinations, permutations
@@ -61,6 +61,8 @@ class Permutation(Parameter):
             raise InvalidValueError(
                 f"parameter {name!r}: items are a list such as {list(items)}, not {items!r}"
             )
+        if isinstance(items, Set | Mapping) or not isinstance(items, Iterable):
+            raise InvalidValueError(f"parameter {name!r}: items are a list, not {items!r:.80}")
         self.items: tuple[str, ...] = tuple(plain(item) for item in items)
         for item in self.items:
             if not isinstance(item, str) or not (item.isascii() and item.isidentifier()):
