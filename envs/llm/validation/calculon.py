@@ -89,12 +89,14 @@ def _workload(row: TableRow) -> dict[str, Any]:
                 "base": chip,
                 "matrix_tflops": _number(row, "matrix_tflops"),
                 "vector_tflops": _number(row, "vector_tflops"),
+                "fp8_tflops": 0,  # its peak is that of one width of numbers
                 "memory_gb_per_s": _number(row, "mem_gb_per_s"),
             },
             "node_gpus": 1,  # every group names its network
             "node_gb_per_s": _number(row, "net0_gb_per_s"),
             "network_gb_per_s": _number(row, "net1_gb_per_s"),
             "host_gb_per_s": _number(row, "mem2_gb_per_s"),
+            "host_memory_gb_per_s": _number(row, "mem2_gb_per_s"),  # calculon has one rate
         },
         "gpus": row.whole("num_procs"),
         "batch": row.whole("batch_size"),
