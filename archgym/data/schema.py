@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -139,7 +140,7 @@ class Sidecar:
         if self.source_sha256:
             data["source_sha256"] = self.source_sha256
         data[_CHECKSUM] = _checksum(data)
-        path = directory / SIDECAR
+        path, temporary = directory / SIDECAR, ""
         try:
             directory.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=directory, prefix=".sidecar-")
@@ -151,13 +152,13 @@ class Sidecar:
             if replace:
                 os.replace(temporary, path)
                 return
-            try:
-                os.link(temporary, path)  # fails if another process was first
-            except FileExistsError:
-                pass
-            finally:
-                os.unlink(temporary)
+            with contextlib.suppress(FileExistsError):  # another process was first
+                os.link(temporary, path)
+            os.unlink(temporary)
         except OSError as error:
+            if temporary:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary)
             raise DatasetError(f"cannot write to {directory}: {error.strerror}") from error
 
     def difference(self, recorded: Sidecar, accepted_by: str) -> str:

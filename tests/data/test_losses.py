@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from archgym.data import Dataset, validate
+from archgym.data import Dataset, load, validate
 from archgym.errors import DatasetError
 from tests.helpers import Adder
 
@@ -118,6 +118,39 @@ def test_rows_that_the_disk_refused_are_told_and_written_again(
     assert recorded_x(tmp_path) == [0, 1, 2, 3, 4]
     env.close()
     assert is_sound(tmp_path)
+
+
+def test_a_full_disk_loses_no_row_when_journals_become_parquet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever file it is that has no room."""
+    env = Adder(record=tmp_path)
+    env.evaluate_batch(designs(0, 1))
+    env.close()
+    fsync = os.fsync
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for room in range(4):  # attempts, evaluations, trials and the sidecar
+        env = Adder(record=tmp_path)
+        env.evaluate_batch(designs(2 + room % 3))
+        synced = itertools.count()
+
+        def full(handle: int, room: int = room, synced: Any = synced) -> None:
+            path = os.readlink(f"/proc/self/fd/{handle}")
+            whole = path.endswith((".tmp", ".pending")) or ".sidecar-" in path
+            if whole and next(synced) >= room:
+                raise OSError(28, "No space left on device")
+            fsync(handle)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.warns(UserWarning, match="left in journals: .*No space left"):
+                env.close()
+        assert len(recorded_x(tmp_path)) == 3 + room
+        assert not list(tmp_path.glob(".sidecar-*"))
+        assert all(path.is_file() for path in files)
+    assert len(load(tmp_path)) == 6
+    assert is_sound(tmp_path)
+    assert not list(tmp_path.rglob("*.tmp"))
 
 
 def test_more_journals_are_open_than_the_soft_limit_allows(tmp_path: Path) -> None:
