@@ -39,7 +39,8 @@ def recorded(folder: Path, *, budget: int = 20, **arguments: Any) -> Selection:
         env = Loaded(workload=workload, record=folder, **arguments)
         for agent in ("random", "ga"):
             for seed in (0, 1):
-                made = make_agent(agent, env.design_space, seed=seed)
+                goals = ["minimize"] * len(env.objective.goals)
+                made = make_agent(agent, env.design_space, goals, seed=seed)
                 made.search(env, budget=budget, trial_id=f"{workload}.{agent}.{seed}")
     Dataset(folder).seal()
     return load(folder)
