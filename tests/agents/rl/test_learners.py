@@ -58,7 +58,8 @@ class Valley(archgym.Environment):
 def learner(name: str, env: archgym.Environment, seed: int = 0, **extra: Any) -> Learner:
     if name == "maskable_ppo":
         pytest.importorskip("sb3_contrib")
-    agent = make_agent(name, env.design_space, seed=seed, **{**QUICK, **extra})
+    goals = ["minimize"] * len(env.objective.goals)
+    agent = make_agent(name, env.design_space, goals, seed=seed, **{**QUICK, **extra})
     assert isinstance(agent, Learner)
     return agent
 
