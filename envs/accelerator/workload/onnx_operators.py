@@ -177,7 +177,9 @@ def _einsum(node: NodeView) -> Layers:
     for index, term in enumerate(terms):
         node.check_fits(len(term) == len(node.input(index)), 1)
         for label, size in zip(term, node.input(index), strict=True):
-            node.check_fits(sizes.setdefault(label, size) == size, 1)
+            known = sizes.get(label, 1)
+            node.check_fits(size == known or 1 in (size, known), 1)
+            sizes[label] = max(size, known)  # what is 1 is repeated
     first, second = set(terms[0]), set(terms[1])
 
     def product(labels: set[str]) -> int:

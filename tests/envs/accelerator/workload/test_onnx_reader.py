@@ -351,3 +351,11 @@ def test_layers_that_do_not_fit_each_other_are_refused(
     text = str(error.value)
     assert "m.onnx" in text
     assert f"{op} 'c': 'w' of shape {w} does not fit 'x' of shape {x}" in text
+
+
+@pytest.mark.parametrize("heads", [1, 8])
+def test_einsum_repeats_what_is_one(tmp_path: Path, heads: int) -> None:
+    node = oh.make_node("Einsum", ["q", "k"], ["y"], equation="bhqd,bhkd->bhqk")
+    inputs: dict[str, Shape] = {"q": (2, 8, 9, 64), "k": (2, heads, 7, 64)}
+    layer = only(load_workload(model(tmp_path / "m.onnx", [node], inputs)))
+    assert (layer.macs, layer.groups) == (2 * 8 * 9 * 7 * 64, 16)
