@@ -98,14 +98,28 @@ def collective_s(
 
 
 @compiled
-def exchange_s(system: Any, size: float, count: float, stride: float) -> float:
-    """Seconds of an all-to-all in which each member sends ``size`` bytes in all."""
+def exchange_s(
+    system: Any, size: float, count: float, near: float, inner: float, far: float
+) -> float:
+    """Seconds of an all-to-all in which each member sends ``size`` bytes in all.
+
+    Args:
+        system: the cluster.
+        size: bytes.
+        count: members.
+        near: ranks between neighbours, of which ``inner`` follow each other.
+        inner: members that lie side by side.
+        far: ranks between one such part of the group and the next.
+    """
     if count <= 1 or size <= 0:
         return 0.0
     seconds = 0.0
     inside = 1.0
     for level in range(TIERS):
-        members = _members(system, count, stride, level)
+        members = _members(system, min(count, inner), near, level)
+        if count > inner and members >= inner:
+            members *= _members(system, np.ceil(count / inner), far, level)
+        members = min(members, count)
         if members > inside:
             volume = size * (members - inside) / count
             rate = system.link_rate[level] * system.link_share[level]

@@ -92,7 +92,8 @@ class Cluster(Entry):
         cards: network cards of a node; 0 for one a GPU.
         host_gb_per_s: bandwidth of a GPU to the host's memory, one way, while all GPUs of the node
             copy.
-        host_memory_gb_per_s: bandwidth of the memory of a node's processors, 1e9 bytes a second.
+        host_memory_gb_per_s: bandwidth of the memory of a node's processors, 1e9 bytes a second; if
+            left out, or 0, 400, or what all of its GPUs copy where that is more.
         islands: groups of nodes with a network each; 1 or more, of equal size.
         other_island_gb_per_s: share of a GPU in all islands but the first; 0 for the same.
         other_island_efficiency: of those islands' network, against the first one's.
@@ -105,7 +106,7 @@ class Cluster(Entry):
     network_gb_per_s: float = field(1e-3)
     cards: int = field(0, default=0)
     host_gb_per_s: float = field(1e-3, default=12.5)
-    host_memory_gb_per_s: float = field(1e-3, default=400.0)
+    host_memory_gb_per_s: float = field(0, default=0.0)
     islands: int = field(1, default=1)
     other_island_gb_per_s: float = field(0, default=0.0)
     other_island_efficiency: float = field(0.01, 1, default=1.0)
@@ -120,6 +121,8 @@ class Cluster(Entry):
                     f"of the chip's memory, memory_gb_per_s, {memory:g}"
                 )
         copied = self.node_gpus * self.host_gb_per_s
+        if not self.host_memory_gb_per_s:
+            object.__setattr__(self, "host_memory_gb_per_s", max(400.0, copied))
         if copied > self.host_memory_gb_per_s:
             raise InvalidValueError(
                 f"cluster: host_gb_per_s is {self.host_gb_per_s:g} for each of {self.node_gpus} "

@@ -149,7 +149,8 @@ def _layer(model: Any, system: Any, share: Any, sparse: bool, sums: Any, tokens:
     if share.groups > 1:
         stride = share.tensor * share.groups / max(share.expert, share.groups)
         sent = flow * min(float(model.active_experts), share.expert) / share.tensor
-        exchanged = exchange_s(system, sent, max(share.expert, share.groups), stride)
+        members = max(share.expert, share.groups)
+        exchanged = exchange_s(system, sent, members, stride, members, stride)
         return float(network + 2.0 * (exchanged + system.kernel_s))
     return float(network + _reduce_s(system, flow, share.tensor))
 

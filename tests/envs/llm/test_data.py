@@ -258,3 +258,12 @@ def test_clusters_that_break_physics_are_refused(change: dict[str, Any], message
 def test_stacks_that_break_physics_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ArchgymError, match=message):
         load_stack({"base": "megatron", **change})
+
+
+def test_the_hosts_of_many_chips_need_no_figures() -> None:
+    """Left out, the memory of a node's processors is as fast as all of its chips copy, or more."""
+    links = {"chip": "h100", "node_gb_per_s": 200, "network_gb_per_s": 12.5}
+    for chips, expected in ((1, 400), (32, 400), (72, 900), (256, 3200)):
+        assert load_cluster({**links, "node_gpus": chips}).host_memory_gb_per_s == expected
+    with pytest.raises(ArchgymError, match=r"900 together; it must be at most .*, 400"):
+        load_cluster({**links, "node_gpus": 72, "host_memory_gb_per_s": 400})

@@ -100,6 +100,20 @@ def test_ranks_with_the_same_experts_are_far_where_stages_lie_between() -> None:
     assert far["tensor_s"] > near["tensor_s"]  # tokens go to experts on other nodes
 
 
+def test_experts_beyond_the_context_ranks_are_as_far_as_data_ranks() -> None:
+    """Of 8 ranks with different experts, 4 share a node of four; only 2 where stages lie between.
+
+    Then 6 of 8 parts cross the network, not 4 of 8.
+    """
+    cluster = {"base": "dgx_h100", "node_gpus": 4, "network_gb_per_s": 1}
+    plan = {"context_parallel": 2, "pipeline_parallel": 2, "expert_parallel": 8}
+    near, far = (
+        result(EXPERTS, {**plan, "rank_order": order}, cluster)["tensor_s"]
+        for order in ("tp-cp-dp-pp", "tp-cp-pp-dp")
+    )
+    assert far / near == pytest.approx(6 / 4, rel=0.02)
+
+
 def test_a_stage_with_both_tables_adds_up_and_updates_both() -> None:
     """Two untied tables are as one tied table of twice the words."""
     for sharding in SHARDINGS:
