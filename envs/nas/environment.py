@@ -129,6 +129,7 @@ class NASEnvironment(Environment):
         *hardware_metrics(),
         *spec_metrics(),
     )
+    version: ClassVar = "2"
     default_objective: ClassVar[str | Mapping[str, Any]] = _objective(
         "accuracy_percent", load_workload(_DEFAULT_WORKLOAD).specs
     )
