@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable
@@ -126,6 +127,14 @@ def test_numbers_of_numpy_are_taken_for_what_they_are(tmp_path: Path) -> None:
     assert len(env.design_space.sample(two, np.random.default_rng(0))) == 2
     assert json.dumps(Permutation("order", np.array(["a", "b"])).to_json())
     assert type(Permutation("order", np.array(["a", "b"])).items[0]) is str
+
+
+def test_a_folder_is_given_as_any_kind_of_path(tmp_path: Path) -> None:
+    class Folder(os.PathLike[str]):
+        def __fspath__(self) -> str:
+            return str(tmp_path)
+
+    assert Adder(record=Folder()).record == tmp_path
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import Any
 from zlib import crc32
 
 from archgym.data.dataset import Dataset
-from archgym.data.journal import Journal, Lines, journal_of, rest
+from archgym.data.journal import Journal, Lines, begin_trial, rest
 from archgym.data.known_trials import announce, check_new, check_resumed
 from archgym.data.schema import SIDECAR, Sidecar, accepting_command
 from archgym.errors import DatasetError, check_received
@@ -117,7 +117,7 @@ class TrialRecorder:
 
     def write(
         self, first_step: int, rows: Rows, agent_s: float, flight: Flight | None = None
-    ) -> None:
+    ) -> BaseException | None:
         """Hands rows to the operating system.
 
         Args:
@@ -126,27 +126,28 @@ class TrialRecorder:
             agent_s: seconds that the agent spent on each.
             flight: of all of them, if an executor simulates designs.
 
+        Returns:
+            An interruption that came meanwhile: the simulations have ended, so their rows are
+            written all the same.
+
         Raises:
-            DatasetError: if they cannot be written.
+            DatasetError: if they cannot be written; then none of them is recorded.
         """
-        if self._pid != os.getpid():
-            self._go_on_in_child(first_step)
-        if self._journal is None or self._journal.closed:
-            self._begin()
-        journal, n = self._journal, self._n
-        assert journal is not None
-        if journal.removed:
-            self._put_back(journal)
-        step, before = first_step - self._first_step, journal.state_of(n)
-        blocks = partial(self._blocks, step, rows, agent_s, flight)
-        try:
-            journal.append(n, blocks)
-        except Exception:
-            raise
-        except BaseException:  # an interruption, but the simulations have ended
-            if journal.state_of(n) == before:
-                journal.append(n, blocks)
-            raise
+        before: tuple[int, int] | None = None
+        interruption: BaseException | None = None
+        while True:
+            try:
+                journal = self._open_journal(first_step)
+                state = journal.state_of(self._n)
+                before = before or state
+                if state == before:  # and not written already, when an interruption came
+                    step = first_step - self._first_step
+                    journal.append(self._n, partial(self._blocks, step, rows, agent_s, flight))
+                return interruption
+            except Exception:
+                raise
+            except BaseException as error:
+                interruption = error
 
     def settle(self) -> bool:
         """Waits until the rows are on disk, where the agent is not to know of them before.
@@ -161,13 +162,24 @@ class TrialRecorder:
         journal.sync()
         return True
 
-    def _begin(self) -> None:
+    def _open_journal(self, first_step: int) -> Journal:
+        """The journal that takes the rows from a step on."""
+        if os.getpid() != self._pid:
+            self._go_on_in_child(first_step)
+        journal = self._journal
+        if journal is None or journal.closed:
+            journal = self._begin()
+        if journal.removed:
+            self._put_back(journal)
+        return journal
+
+    def _begin(self) -> Journal:
         description = self._description()  # first: what fails must not leave an open journal
         self._journal = None  # until the line is there: on a full disk nothing is to end the trial
-        journal = journal_of(self.directory)
-        self._n = journal.begin(description)
-        announce(journal.path, self.trial_id)
+        journal, self._n = begin_trial(self.directory, description)
         self._journal = journal
+        announce(journal.path, self.trial_id)
+        return journal
 
     def _put_back(self, journal: Journal) -> None:
         """Makes the folder anew that somebody removed, with what this process recorded."""

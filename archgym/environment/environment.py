@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -140,7 +141,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         include: Sequence[str] = (),
         simulator: str | Simulator = "embedded",
         simulator_options: Mapping[str, Any] | None = None,
-        record: str | Path | None = None,
+        record: str | os.PathLike[str] | None = None,
         durable: Durability = "auto",
         episode_length: int = 1,
         action: str = "auto",
@@ -198,7 +199,7 @@ class Environment(EvaluatedProblem, gymnasium.Env[NDArray[np.float32], Any]):
         self._steps = 0
         check_choice("durable", durable, DURABILITIES)
         self.durable = durable
-        if record is not None and not (isinstance(record, str | Path) and str(record)):
+        if record is not None and not (isinstance(record, str | os.PathLike) and str(record)):
             raise InvalidValueError(f"record must be the path of a folder, not {record!r:.80}")
         self.record = None if record is None else Path(record)
         if self.record is not None:

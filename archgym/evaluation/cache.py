@@ -27,9 +27,7 @@ class KeyIndex:
     """
 
     def __init__(self, largest_key: int) -> None:
-        self._keys: array[int] | list[int] = array("Q") if largest_key <= _WORD else []
-        self._bits = 8
-        self._fill_table()
+        self._set_keys(array("Q") if largest_key <= _WORD else [], 8)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -49,18 +47,16 @@ class KeyIndex:
             return number
         number = len(self._keys)
         if 3 * number >= 2 << self._bits:
-            self._bits += 1
-            self._fill_table()
+            self._set_keys(self._keys, self._bits + 1)
             slot = self._slot(key)
+        self._keys.append(key)  # first, so that its length tells of an interruption
         self._table[slot] = number
-        self._keys.append(key)
         return number
 
     def forget_from(self, number: int) -> None:
         """Forgets the key of that index and all after it."""
         if number < len(self._keys):
-            del self._keys[number:]
-            self._fill_table()
+            self._set_keys(self._keys[:number], self._bits)
 
     def _slot(self, key: int) -> int:
         """Slot of the table that holds the key, or would hold it."""
@@ -70,10 +66,16 @@ class KeyIndex:
             slot = (slot + 1) & last
         return slot
 
-    def _fill_table(self) -> None:
-        self._table = array("i", [-1]) * (1 << self._bits)
-        for number, key in enumerate(self._keys):
-            self._table[self._slot(key)] = number
+    def _set_keys(self, keys: array[int] | list[int], bits: int) -> None:
+        """Makes a table of different keys with ``2**bits`` slots."""
+        last = (1 << bits) - 1
+        table = array("i", [-1]) * (last + 1)
+        for number, key in enumerate(keys):
+            slot = (hash(key) * _MIX & _WORD) >> (64 - bits)
+            while table[slot] >= 0:
+                slot = (slot + 1) & last
+            table[slot] = number
+        self._keys, self._bits, self._table = keys, bits, table  # whole: an interruption may come
 
 
 class EvaluationCache:
@@ -105,7 +107,7 @@ class EvaluationCache:
         """Row of a key, -1 if it is not in the cache."""
 
     def __len__(self) -> int:
-        return len(self._status)
+        return len(self._index)
 
     def sort_out(
         self,
@@ -155,10 +157,10 @@ class EvaluationCache:
 
     def forget_from(self, row: int) -> None:
         """Forgets that row and all after it."""
-        if row < len(self._status):
-            self._index.forget_from(row)
+        if row < len(self._index):
             del self._metrics[row * self._width :], self._status[row:]
             self._reasons = {r: reason for r, reason in self._reasons.items() if r < row}
+            self._index.forget_from(row)  # last: until then its length tells what is to forget
 
     def status(self, row: int) -> int:
         """Status of a row."""

@@ -63,6 +63,7 @@ class Ledger:
         self._returned_at = time.perf_counter()
         self._in_agent = 0.0
         self._interruption: BaseException | None = None
+        self._kept = 0  # rows of the cache whose designs are counted
 
     @property
     def budget(self) -> int | None:
@@ -114,6 +115,8 @@ class Ledger:
     def _room(self, n: int, level: int) -> tuple[float, float]:
         """How many new designs, and how many in all, may be evaluated at that level."""
         self._in_agent = time.perf_counter() - self._returned_at
+        if len(self._cache) != self._kept:  # an evaluation was interrupted
+            self._cache.forget_from(self._kept)
         budget = self._budget
         room = budget.room(level)
         if budget.bounded and n and (min(room) < 1 or self._space_is_known):
@@ -161,25 +164,21 @@ class Ledger:
         """
         if self._recorder is not None:
             try:
-                if flight is None:
-                    self._recorder.write(step, rows, agent_s)
-                else:
-                    self._recorder.write(step, rows, agent_s, flight)
-            except Exception:
+                interruption = self._recorder.write(step, rows, agent_s, flight)
+                self._interruption = interruption or self._interruption
+            except BaseException:
                 self._cache.forget_from(first)
                 raise
-            except BaseException as interruption:  # the recorder has written them: count them
-                self._interruption = interruption
 
     def _settle(self) -> None:
         """Before the agent gets outcomes: makes their rows durable, which is none of its time.
 
         An interruption that came while they were recorded is raised here, once they are counted.
         """
+        interruption, self._interruption = self._interruption, None
         if self._recorder is not None and self._recorder.settle():
             self._returned_at = time.perf_counter()
-        if self._interruption is not None:
-            interruption, self._interruption = self._interruption, None
+        if interruption is not None:
             raise interruption
 
     def _count(
@@ -193,11 +192,13 @@ class Ledger:
         seconds: float,
     ) -> None:
         """Counts ``n`` evaluated designs; new results begin at row ``first`` of the cache."""
+        kept = len(self._cache)
+        self.proposals += n  # first, and with it: the rows are recorded, an interruption may come
+        self._kept = kept
         self._budget.spend(level, simulated, n, seconds)
         self.simulations += simulated
-        self.proposals += n
         self.illegal += illegal
         self.duplicates += duplicates
         if level:
-            self._partial += len(self._cache) - first
+            self._partial += kept - first
         self._returned_at = time.perf_counter()

@@ -50,16 +50,18 @@ class Recorder(Protocol):
 
     def write(
         self, first_step: int, rows: Rows, agent_s: float, flight: Flight | None = None
-    ) -> None:
+    ) -> BaseException | None:
         """Hands rows to the operating system before the agent gets the outcomes.
-
-        What is no :class:`Exception`, such as a KeyboardInterrupt, is raised once they are written.
 
         Args:
             first_step: index of the first one in the trial.
             rows: gives the evaluations, in order; called again if an interruption comes meanwhile.
             agent_s: seconds that the agent spent on each.
             flight: of all of them, if an executor simulates designs.
+
+        Returns:
+            An interruption that came meanwhile, such as a KeyboardInterrupt: to be raised once the
+            rows, which are written, are counted.
         """
         ...
 

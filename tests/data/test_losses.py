@@ -7,14 +7,16 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from archgym.data import Dataset, load, validate
+from archgym.data import Dataset, TrialRecorder, load, validate
 from archgym.errors import DatasetError
+from archgym.evaluation.outcome_builder import OutcomeBuilder
 from tests.helpers import Adder
 
 MANY = """
@@ -64,6 +66,83 @@ def test_an_interruption_while_a_row_is_written_loses_and_damages_nothing(
     env.evaluate_batch(designs(3, 4))  # of the same trial
     env.close()
     assert recorded_x(tmp_path) == [0, 1, 2, 3, 3, 4]
+    assert is_sound(tmp_path)
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_an_interruption_while_a_trial_begins_leaves_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    env = Adder(record=tmp_path)
+    rename, calls = os.rename, itertools.count()
+
+    def interrupted(old: Path, new: Path) -> None:
+        first = not next(calls)
+        if begun or not first:
+            rename(old, new)
+        if first:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        env.evaluate_batch(designs(0))
+    env.evaluate_batch(designs(0, 1))
+    env.close()
+    assert recorded_x(tmp_path) == [0, 0, 1]
+    assert is_sound(tmp_path)
+
+
+def test_what_an_interruption_kept_from_the_dataset_is_simulated_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = Adder(record=tmp_path)
+    env.evaluate_batch(designs(0))
+    with monkeypatch.context() as patch:
+        patch.setattr(TrialRecorder, "write", interrupted_call)
+        with pytest.raises(KeyboardInterrupt):
+            env.evaluate_batch(designs(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(OutcomeBuilder, "one", interrupted_call)
+        with pytest.raises(KeyboardInterrupt):
+            env.evaluate_batch(designs(2))
+    assert not env.evaluate(designs(2)[0]).cached
+    assert not env.evaluate(designs(1)[0]).cached
+    env.close()
+    assert is_sound(tmp_path)
+
+
+def interrupted_call(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_threads_record_in_one_folder_each_with_an_environment(tmp_path: Path) -> None:
+    threads, problems = 6, list[BaseException]()
+    together = threading.Barrier(threads)
+
+    def work(env: Adder) -> None:
+        try:
+            together.wait()
+            for _ in range(10):
+                env.evaluate_batch(designs(0, 1))
+                env.end_trial()
+        except BaseException as error:
+            problems.append(error)
+
+    envs = [Adder(record=tmp_path) for _ in range(threads)]
+    workers = [threading.Thread(target=work, args=(env,)) for env in envs]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    finally:
+        sys.setswitchinterval(interval)
+    for env in envs:
+        env.close()
+    assert not problems
+    assert len(recorded_x(tmp_path)) == 120
     assert is_sound(tmp_path)
 
 

@@ -30,7 +30,12 @@ from archgym.data.journal.lines import (
     row_values,
     with_checksum,
 )
-from archgym.data.journal.open_journals import close_journals, journal_of, journals_kept_open, rest
+from archgym.data.journal.open_journals import (
+    begin_trial,
+    close_journals,
+    journals_kept_open,
+    rest,
+)
 from archgym.data.journal.writing import Journal, Lines, sync_folders
 
 __all__ = [
@@ -41,12 +46,12 @@ __all__ = [
     "ROW_FIELDS",
     "ROW_LENGTHS",
     "WRONG_CHECKSUM",
+    "begin_trial",
     "checksum_of",
     "close_journals",
     "ends_oddly",
     "is_locked",
     "is_of_this_machine",
-    "journal_of",
     "journals_kept_open",
     "read_journal",
     "rest",

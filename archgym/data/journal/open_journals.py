@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from archgym.data.journal.writing import Journal
 
 _journals: dict[Path, Journal] = {}
 _keepers: list[object] = []
+_lock = threading.RLock()
+"""Held while a trial begins or a journal is closed: each thread may have an environment."""
 
 
 @contextlib.contextmanager
@@ -29,32 +33,48 @@ def journals_kept_open() -> Iterator[None]:
             rest(journal)
 
 
-def journal_of(directory: Path) -> Journal:
-    """This process's open journal in a dataset."""
+def begin_trial(directory: Path, trial: dict[str, Any]) -> tuple[Journal, int]:
+    """Announces a trial in this process's journal of a dataset.
+
+    Args:
+        directory: the dataset's folder.
+        trial: its description.
+
+    Returns:
+        The journal, and the number that the trial's rows carry in it.
+
+    Raises:
+        DatasetError: if that cannot be written.
+    """
     key = directory.resolve()
-    journal = _journals.get(key)
-    if journal is not None and journal.removed and journal.idle:
-        journal.close()
-    if journal is None or journal.closed or journal.removed:
-        journal = _journals[key] = Journal(directory)
-    return journal
+    with _lock:
+        journal = _journals.get(key)
+        if journal is not None and journal.removed and journal.idle:
+            journal.close()
+        if journal is None or journal.closed or journal.removed:
+            journal = _journals[key] = Journal(directory)
+        return journal, journal.begin(trial)
 
 
 def rest(journal: Journal) -> None:
     """Closes a journal if every trial in it is over, unless journals are kept open for more."""
-    if journal.idle and not _keepers:
-        journal.close()
+    with _lock:
+        if journal.idle and not _keepers:
+            journal.close()
 
 
 def close_journals(directory: Path) -> None:
     """Closes this process's journal in a dataset, if it has one."""
-    journal = _journals.pop(directory.resolve(), None)
-    if journal is not None:
-        journal.close()
+    with _lock:
+        journal = _journals.pop(directory.resolve(), None)
+        if journal is not None:
+            journal.close()
 
 
 def _abandon_all() -> None:
     """After a fork: each process writes a separate journal."""
+    global _lock
+    _lock = threading.RLock()  # a thread of the parent may have held it
     while _journals:
         _journals.popitem()[1].abandon()
 

@@ -62,6 +62,7 @@ class Journal:
         self.closed = False
         self._written = _Written(0, -1, 0, 0)
         self._trials: dict[int, tuple[int, int]] = {}  # checksum and rows of each trial
+        self._numbers = itertools.count()
         self._open_trials: set[int] = set()
         self._unsynced: list[tuple[int, bytes]] = []  # with their places in the file
         self._unconfirmed = self._torn = self._entered = False
@@ -86,7 +87,7 @@ class Journal:
 
     def begin(self, trial: dict[str, Any]) -> int:
         """Announces a trial; the number that its rows carry."""
-        n = len(self._trials)
+        n = next(self._numbers)
         self._append(n, [(*with_checksum({"trial": trial, "n": n}, 0), 0)])
         self._open_trials.add(n)
         return n
@@ -257,10 +258,8 @@ class Journal:
                 if self.closed:
                     return
                 size = self._written.size
-                if (
-                    not self._unsynced or self._unconfirmed
-                ):  # whoever records is told, and tries again
-                    continue
+                if self._unconfirmed or not self._unsynced:
+                    continue  # whoever records is told that rows are unconfirmed, and tries again
                 handle = os.dup(self._file)  # sync without holding up the writer
             try:
                 os.fsync(handle)
@@ -287,8 +286,12 @@ def _new_file(folder: Path) -> tuple[int, Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = open_file(unseen, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.rename(unseen, path)  # locked before anybody can take it for an ended one
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.rename(unseen, path)  # locked before anybody can take it for an ended one
+        except BaseException:
+            os.close(file)
+            raise
     except OSError as error:
         raise DatasetError(f"cannot write to {folder}: {error.strerror}") from error
     return file, path
