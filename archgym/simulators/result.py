@@ -12,6 +12,8 @@ from archgym.problem import Metric, Status
 from archgym.reading.texts import text_of
 
 _OK = Status.OK  # looked up once, which is faster
+_PAIRS = (tuple, list)
+_NUMBERS = (float, int, np.integer, np.floating)
 
 
 def check_results(results: Sequence[object], simulator: str, designs: int) -> None:
@@ -34,22 +36,21 @@ def check_results(results: Sequence[object], simulator: str, designs: int) -> No
         raise InvalidValueError(
             f"simulator {simulator!r} gave {len(results)} results for {designs} designs"
         )
-    if results and isinstance(results[0], Mapping):
+    if not results or _is_pair(results[0]):  # what is wrong is wrong in all of them
+        return
+    if isinstance(results[0], Mapping):
         raise InvalidValueError(
             "the simulator gave metrics alone, where a batch gives pairs of metrics and seconds; "
             "archgym.problem.simulator.simulate_each makes them"
         )
-    if results and not _is_pair(results[0]):  # what is wrong is wrong in all of them
-        raise InvalidValueError(
-            f"simulator {simulator!r} gave {text_of(results[0], code=True):.80} for a design, "
-            "where a batch gives pairs of metrics and seconds"
-        )
+    raise InvalidValueError(
+        f"simulator {simulator!r} gave {text_of(results[0], code=True):.80} for a design, "
+        "where a batch gives pairs of metrics and seconds"
+    )
 
 
 def _is_pair(result: object) -> bool:
-    if not isinstance(result, tuple | list) or len(result) != 2:
-        return False
-    return isinstance(result[1], float | int | np.integer | np.floating)
+    return isinstance(result, _PAIRS) and len(result) == 2 and isinstance(result[1], _NUMBERS)
 
 
 def read_result(

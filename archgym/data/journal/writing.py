@@ -64,7 +64,8 @@ class Journal:
         self._trials: dict[int, tuple[int, int]] = {}  # checksum and rows of each trial
         self._numbers = itertools.count()
         self._open_trials: set[int] = set()
-        self._unsynced: list[tuple[int, bytes]] = []  # with their places in the file
+        self._synced = 0  # bytes that are on disk
+        self._unsynced = bytearray()  # those after them
         self._unconfirmed = self._torn = self._entered = False
         self._wake = threading.Event()
         self._lock = threading.Lock()
@@ -163,7 +164,7 @@ class Journal:
                 raise DatasetError(f"cannot write to {path}: {error.strerror}") from error
             old, self._file, self.path = self._file, file, path
             self._unconfirmed = self._torn = self._entered = False
-            self._unsynced.clear()
+            self._on_disk(self._written.size)
             os.close(old)
             return self._rows()
 
@@ -205,19 +206,17 @@ class Journal:
             if last.n >= 0:
                 self._trials[last.n] = last.checksum, last.rows
             size, (checksum, rows) = last.size, self._trials.get(n, (0, 0))
-            written: list[tuple[int, bytes]] = []
             try:
                 self._mend()
                 self._torn = True  # until it is known how far it was written
                 for data, checksum, more in blocks:  # noqa: B007 - that of the last block counts
                     _write(self._file, data, size)
-                    written.append((size, data))
+                    self._unsynced += data
                     size, rows = size + len(data), rows + more
             except OSError as error:
                 with contextlib.suppress(OSError):
                     self._mend()  # never leave half a row
                 raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
-            self._unsynced += written
             self._written = _Written(size, n, checksum, rows)  # at once: a signal may come anywhere
             self._torn = False
             self._trials[n] = checksum, rows
@@ -226,24 +225,30 @@ class Journal:
         """Cuts off what a call that was interrupted wrote."""
         if self._torn:
             os.ftruncate(self._file, self._written.size)
+            del self._unsynced[self._written.size - self._synced :]
             self._torn = False
 
     def _confirm(self) -> None:
         """Waits until all rows are on disk."""
         try:
             if self._unconfirmed:  # the system may count these as written, or have lost them
-                for place, data in self._unsynced:
-                    _write(self._file, data, place)
+                _write(self._file, bytes(self._unsynced), self._synced)
                 os.ftruncate(self._file, self._written.size)
             os.fsync(self._file)
         except OSError as error:
             self._unconfirmed = True
             raise self._refused(error) from error
-        self._unsynced.clear()
+        self._on_disk(self._written.size)
         self._unconfirmed = False
 
+    def _on_disk(self, size: int) -> None:
+        """Keeps no bytes any more to write them again, of so many that are on disk."""
+        if size > self._synced:
+            del self._unsynced[: size - self._synced]
+            self._synced = size
+
     def _refused(self, error: OSError) -> DatasetError:
-        rows = sum(line[:1] == b"[" for _, data in self._unsynced for line in data.splitlines())
+        rows = sum(line[:1] == b"[" for line in self._unsynced.splitlines())
         return DatasetError(
             f"cannot write to {self.path}: {error.strerror}; its last {rows:,} rows may not be on "
             "disk, and are kept to be written again"
@@ -268,7 +273,7 @@ class Journal:
             else:
                 with self._lock:
                     if not self._unconfirmed:
-                        self._unsynced = [one for one in self._unsynced if one[0] >= size]
+                        self._on_disk(size)
             finally:
                 os.close(handle)
 
