@@ -11,9 +11,8 @@ import secrets
 import subprocess
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -23,6 +22,7 @@ from archgym.data.journal import Journal, Lines, begin_trial, rest
 from archgym.data.known_trials import announce, check_new, check_resumed
 from archgym.data.schema import SIDECAR, Sidecar, accepting_command
 from archgym.errors import DatasetError, check_received
+from archgym.evaluation.outcome import Row
 from archgym.evaluation.recorder_protocol import Durability, Flight, Rows
 from archgym.evaluation.resumed_log import ResumedLog
 from archgym.evaluation.trial_info import TrialInfo
@@ -137,12 +137,15 @@ class TrialRecorder:
         interruption: BaseException | None = None
         while True:
             try:
-                journal = self._open_journal(first_step)
+                journal = self._journal
+                if journal is None or journal.closed or journal.removed or os.getpid() != self._pid:
+                    journal = self._open_journal(first_step)
                 state = journal.state_of(self._n)
                 before = before or state
                 if state == before:  # and not written already, when an interruption came
                     step = first_step - self._first_step
-                    journal.append(self._n, partial(self._blocks, step, rows, agent_s, flight))
+                    blocks = self._blocks(step, rows(), agent_s, flight, state[0])
+                    journal.append(self._n, blocks)
                 return interruption
             except Exception:
                 raise
@@ -190,14 +193,14 @@ class TrialRecorder:
         warnings.warn(f"{what}: {then}; what else was in it is lost", stacklevel=2)
 
     def _blocks(
-        self, step: int, rows: Rows, agent_s: float, flight: Flight | None, checksum: int
+        self, step: int, rows: Iterable[Row], agent_s: float, flight: Flight | None, checksum: int
     ) -> Iterator[Lines]:
         """Lines of the journal, some thousand at a time."""
         ended = time.time_ns() // 1000 if flight is None else round(flight.ended * 1e6)
         tail = f",{int(agent_s * 1e9)},{ended}{_of_flight(flight)}"
         lines, n = [], self._n
         # Unpacked, which is faster than attributes: fields are those of Row, in order.
-        for codes, values, _, _, _, reward, status, why, feasible, cached, seconds, at in rows():
+        for codes, values, _, _, _, reward, status, why, feasible, cached, seconds, at in rows:
             metrics = "null" if status else str(values).replace("nan", "null")
             reason = _quote(why) if why else '""'
             # Texts of two flags, which are several times faster than formats.

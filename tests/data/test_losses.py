@@ -146,16 +146,31 @@ def test_threads_record_in_one_folder_each_with_an_environment(tmp_path: Path) -
     assert is_sound(tmp_path)
 
 
-def test_rows_of_a_removed_folder_are_written_again(tmp_path: Path) -> None:
+def add_until_there(env: Adder, folder: Path, first: int) -> int:
+    """Evaluates one design after another until the folder is there: a removed one is noticed within
+    ``SYNC_S``. Gives the number of the next design."""
+    n = first
+    while not folder.exists():
+        env.evaluate_batch(designs(n))
+        n += 1
+        time.sleep(0.01)
+    return n
+
+
+def test_rows_of_a_removed_folder_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archgym.data.journal.writing.SYNC_S", 0.01)
     folder = tmp_path / "data"
     env = Adder(record=folder)
     env.evaluate_batch(designs(0, 1))
     shutil.rmtree(folder)
-    with pytest.warns(UserWarning, match=r"data was removed .* made again with the 2 rows"):
-        env.evaluate_batch(designs(2))
-    env.evaluate_batch(designs(3))
+    told = r"data was removed .* made again with the \d+ rows"
+    with pytest.warns(UserWarning, match=told):
+        n = add_until_there(env, folder, first=2)
+    env.evaluate_batch(designs(n))
     env.close()
-    assert recorded_x(folder) == [0, 1, 2, 3]
+    assert recorded_x(folder) == list(range(n + 1))
     assert is_sound(folder)
 
 

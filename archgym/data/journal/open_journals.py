@@ -49,9 +49,10 @@ def begin_trial(directory: Path, trial: dict[str, Any]) -> tuple[Journal, int]:
     key = directory.resolve()
     with _lock:
         journal = _journals.get(key)
-        if journal is not None and journal.removed and journal.idle:
+        removed = journal is not None and journal.look()
+        if journal is not None and removed and journal.idle:
             journal.close()
-        if journal is None or journal.closed or journal.removed:
+        if journal is None or journal.closed or removed:
             journal = _journals[key] = Journal(directory)
         return journal, journal.begin(trial)
 

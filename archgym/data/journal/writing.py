@@ -11,9 +11,9 @@ import socket
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from archgym.data.journal.lines import with_checksum
 from archgym.errors import DatasetError
@@ -25,22 +25,8 @@ _counter = itertools.count()
 _AT_ONCE = 1 << 20
 Lines = tuple[bytes, int, int]
 """Some lines of one trial, the checksum of the last one, and how many of them are rows."""
-
-
-class _Written(NamedTuple):
-    """How far a journal is written.
-
-    Attributes:
-        size: bytes of whole lines.
-        n: number of the trial that the last one belongs to.
-        checksum: of the last line.
-        rows: how many that trial has in the journal.
-    """
-
-    size: int
-    n: int
-    checksum: int
-    rows: int
+_State = tuple[int, int]
+"""Checksum of the last line of a trial, and the number of its rows in a journal."""
 
 
 class Journal:
@@ -52,6 +38,8 @@ class Journal:
     Attributes:
         path: its file.
         closed: whether it takes no more lines.
+        removed: whether its file was deleted, as seen a second ago at most: what is written to it
+            is lost when it is closed.
 
     Raises:
         DatasetError: if it cannot be created.
@@ -59,9 +47,10 @@ class Journal:
 
     def __init__(self, directory: Path) -> None:
         self._file, self.path = _new_file(directory / "journal")
-        self.closed = False
-        self._written = _Written(0, -1, 0, 0)
-        self._trials: dict[int, tuple[int, int]] = {}  # checksum and rows of each trial
+        self.closed = self.removed = False
+        # How far it is written: bytes of whole lines, the trial of the last one, its state.
+        self._written: tuple[int, int, _State] = (0, -1, (0, 0))
+        self._trials: dict[int, _State] = {}
         self._numbers = itertools.count()
         self._open_trials: set[int] = set()
         self._synced = 0  # bytes that are on disk
@@ -76,10 +65,10 @@ class Journal:
         """Whether every trial in it is over."""
         return not self._open_trials
 
-    @property
-    def removed(self) -> bool:
-        """Whether its file was deleted; what is written to it is lost when it is closed."""
-        return not self.closed and os.fstat(self._file).st_nlink == 0
+    def look(self) -> bool:
+        """Looks whether its file was deleted, as :attr:`removed` then says."""
+        self.removed = not self.closed and os.fstat(self._file).st_nlink == 0
+        return self.removed
 
     @property
     def unconfirmed(self) -> bool:
@@ -89,28 +78,47 @@ class Journal:
     def begin(self, trial: dict[str, Any]) -> int:
         """Announces a trial; the number that its rows carry."""
         n = next(self._numbers)
-        self._append(n, [(*with_checksum({"trial": trial, "n": n}, 0), 0)])
+        self.append(n, [(*with_checksum({"trial": trial, "n": n}, 0), 0)])
         self._open_trials.add(n)
         return n
 
-    def append(self, n: int, blocks: Callable[[int], Iterable[Lines]]) -> None:
-        """Hands rows of a trial to the operating system, all of them or none.
+    def append(self, n: int, blocks: Iterable[Lines]) -> None:
+        """Hands lines of a trial to the operating system, all of them or none.
 
         Args:
             n: its number.
-            blocks: takes the checksum of the trial's last line, and gives the rows: lines, each a
+            blocks: some lines at a time; checksums continue that of :meth:`state_of`. A row is a
                 JSON list in the order of :data:`ROW_FIELDS`, perhaps with :data:`FLIGHT_FIELDS`,
                 with the checksum behind it, and a newline.
 
         Raises:
             DatasetError: if they cannot be written; then none of them is in the journal.
         """
-        self._append(n, blocks(self.state_of(n)[0]))
+        with self._lock:
+            if self.closed:
+                raise DatasetError(f"the journal {self.path} is closed")
+            size, last, state = self._written
+            self._trials[last] = state
+            checksum, rows = self._trials.get(n, (0, 0))
+            try:
+                if self._torn:
+                    self._mend()
+                self._torn = True  # until it is known how far it was written
+                for data, checksum, more in blocks:  # noqa: B007 - that of the last block counts
+                    _write(self._file, data, size)
+                    self._unsynced += data
+                    size, rows = size + len(data), rows + more
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    self._mend()  # never leave half a row
+                raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
+            self._written = (size, n, (checksum, rows))  # at once: a signal may come anywhere
+            self._torn = False
 
     def state_of(self, n: int) -> tuple[int, int]:
         """Checksum of the last line of a trial, and the number of its rows in this journal."""
-        last = self._written
-        return (last.checksum, last.rows) if last.n == n else self._trials[n]
+        _, last, state = self._written
+        return state if last == n else self._trials[n]
 
     def end(self, n: int, state: str) -> None:
         """Writes that a trial is over.
@@ -121,7 +129,7 @@ class Journal:
         """
         checksum, rows = self.state_of(n)
         end = {"end": n, "state": state, "timestamp": time.time(), "rows": rows}
-        self._append(n, [(*with_checksum(end, checksum), 0)])
+        self.append(n, [(*with_checksum(end, checksum), 0)])
         self._open_trials.discard(n)
 
     def sync(self) -> None:
@@ -154,8 +162,8 @@ class Journal:
         with self._lock:
             file, path = _new_file(directory / "journal")
             try:
-                for at in range(0, self._written.size, _AT_ONCE):
-                    length = min(_AT_ONCE, self._written.size - at)
+                for at in range(0, self._written[0], _AT_ONCE):
+                    length = min(_AT_ONCE, self._written[0] - at)
                     _write(file, os.pread(self._file, length, at), at)
                 os.fsync(file)
             except OSError as error:
@@ -163,14 +171,14 @@ class Journal:
                 path.unlink(missing_ok=True)
                 raise DatasetError(f"cannot write to {path}: {error.strerror}") from error
             old, self._file, self.path = self._file, file, path
-            self._unconfirmed = self._torn = self._entered = False
-            self._on_disk(self._written.size)
+            self.removed = self._unconfirmed = self._torn = self._entered = False
+            self._on_disk(self._written[0])
             os.close(old)
             return self._rows()
 
     def close(self) -> None:
         """Syncs, closes and unlocks the file; warns of rows that are lost or not on disk."""
-        problems, lost = [], self._rows() if self.removed else 0
+        problems, lost = [], self._rows() if self.look() else 0
         if lost:
             folder = self.path.parent.parent
             problems.append(f"{folder} was removed: {lost:,} rows recorded in it are lost")
@@ -198,34 +206,11 @@ class Journal:
 
     # -- inner workings --------------------------------------------------------------------------
 
-    def _append(self, n: int, blocks: Iterable[Lines]) -> None:
-        with self._lock:
-            if self.closed:
-                raise DatasetError(f"the journal {self.path} is closed")
-            last = self._written
-            if last.n >= 0:
-                self._trials[last.n] = last.checksum, last.rows
-            size, (checksum, rows) = last.size, self._trials.get(n, (0, 0))
-            try:
-                self._mend()
-                self._torn = True  # until it is known how far it was written
-                for data, checksum, more in blocks:  # noqa: B007 - that of the last block counts
-                    _write(self._file, data, size)
-                    self._unsynced += data
-                    size, rows = size + len(data), rows + more
-            except OSError as error:
-                with contextlib.suppress(OSError):
-                    self._mend()  # never leave half a row
-                raise DatasetError(f"cannot write to {self.path}: {error.strerror}") from error
-            self._written = _Written(size, n, checksum, rows)  # at once: a signal may come anywhere
-            self._torn = False
-            self._trials[n] = checksum, rows
-
     def _mend(self) -> None:
         """Cuts off what a call that was interrupted wrote."""
         if self._torn:
-            os.ftruncate(self._file, self._written.size)
-            del self._unsynced[self._written.size - self._synced :]
+            os.ftruncate(self._file, self._written[0])
+            del self._unsynced[self._written[0] - self._synced :]
             self._torn = False
 
     def _confirm(self) -> None:
@@ -233,12 +218,12 @@ class Journal:
         try:
             if self._unconfirmed:  # the system may count these as written, or have lost them
                 _write(self._file, bytes(self._unsynced), self._synced)
-                os.ftruncate(self._file, self._written.size)
+                os.ftruncate(self._file, self._written[0])
             os.fsync(self._file)
         except OSError as error:
             self._unconfirmed = True
             raise self._refused(error) from error
-        self._on_disk(self._written.size)
+        self._on_disk(self._written[0])
         self._unconfirmed = False
 
     def _on_disk(self, size: int) -> None:
@@ -255,14 +240,16 @@ class Journal:
         )
 
     def _rows(self) -> int:
-        return sum(self.state_of(n)[1] for n in self._trials)
+        _, last, state = self._written
+        return sum(rows for _, rows in {**self._trials, last: state}.values())
 
     def _sync_regularly(self) -> None:
         while not self._wake.wait(SYNC_S):
             with self._lock:
                 if self.closed:
                     return
-                size = self._written.size
+                self.look()
+                size = self._written[0]
                 if self._unconfirmed or not self._unsynced:
                     continue  # whoever records is told that rows are unconfirmed, and tries again
                 handle = os.dup(self._file)  # sync without holding up the writer
