@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
@@ -18,7 +19,7 @@ from typing import Any
 from zlib import crc32
 
 from archgym.data.dataset import Dataset
-from archgym.data.journal import Journal, Lines, begin_trial, rest
+from archgym.data.journal import ClosedJournalError, Journal, Lines, begin_trial, rest
 from archgym.data.known_trials import announce, check_new, check_resumed
 from archgym.data.schema import SIDECAR, Sidecar, accepting_command
 from archgym.errors import DatasetError, check_received
@@ -147,6 +148,8 @@ class TrialRecorder:
                     blocks = self._blocks(step, rows(), agent_s, flight, state[0])
                     journal.append(self._n, blocks)
                 return interruption
+            except ClosedJournalError:
+                before = None  # another thread closed it just now: go on in a new one
             except Exception:
                 raise
             except BaseException as error:
@@ -237,7 +240,8 @@ class TrialRecorder:
         if self._journal is None and state == "finished":
             self._begin()  # all from the log: record that it is over
         if self._journal is not None and not self._journal.closed:
-            self._journal.end(self._n, state)
+            with contextlib.suppress(ClosedJournalError):  # another thread closed it just now
+                self._journal.end(self._n, state)
             rest(self._journal)
         self._journal = None
 

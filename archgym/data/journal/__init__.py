@@ -36,10 +36,11 @@ from archgym.data.journal.open_journals import (
     journals_kept_open,
     rest,
 )
-from archgym.data.journal.writing import Journal, Lines, sync_folders
+from archgym.data.journal.writing import ClosedJournalError, Journal, Lines, sync_folders
 
 __all__ = [
     "Checksums",
+    "ClosedJournalError",
     "FLIGHT_FIELDS",
     "Journal",
     "Lines",

@@ -29,6 +29,10 @@ _State = tuple[int, int]
 """Checksum of the last line of a trial, and the number of its rows in a journal."""
 
 
+class ClosedJournalError(DatasetError):
+    """A journal takes no more lines: another thread closed it, which ends its trials there."""
+
+
 class Journal:
     """One process's journal in one dataset.
 
@@ -92,11 +96,12 @@ class Journal:
                 with the checksum behind it, and a newline.
 
         Raises:
+            ClosedJournalError: if it is closed.
             DatasetError: if they cannot be written; then none of them is in the journal.
         """
         with self._lock:
             if self.closed:
-                raise DatasetError(f"the journal {self.path} is closed")
+                raise ClosedJournalError(f"the journal {self.path} is closed")
             size, last, state = self._written
             self._trials[last] = state
             checksum, rows = self._trials.get(n, (0, 0))
