@@ -203,6 +203,17 @@ def test_standard_input_that_is_closed_is_said(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) <= 2
 
 
+def _slow_simulator(folder: Path) -> Path:
+    """The file of a simulator that takes half a second."""
+    slow = folder / "slow.yaml"
+    slow.write_text(
+        "parameters:\n  depth: {integer: [1, 1000], baseline: 4}\n"
+        "stages:\n  run: {run: [sh, -c, 'sleep 0.5; echo $0', 'wait: {{ depth }}']}\n"
+        "metrics:\n  wait_ns: {key: wait, unit: ns}\n"
+    )
+    return slow
+
+
 @pytest.mark.parametrize(
     "how",
     [
@@ -212,12 +223,7 @@ def test_standard_input_that_is_closed_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_ends_with_the_server(tmp_path: Path, how: signal.Signals | str) -> None:
-    slow = tmp_path / "slow.yaml"
-    slow.write_text(
-        "parameters:\n  depth: {integer: [1, 1000], baseline: 4}\n"
-        "stages:\n  run: {run: [sh, -c, 'sleep 0.5; echo $0', 'wait: {{ depth }}']}\n"
-        "metrics:\n  wait_ns: {key: wait, unit: ns}\n"
-    )
+    slow = _slow_simulator(tmp_path)
     folder = tmp_path / "work"
     process = _begun(folder, "--environment", str(slow))
     _send(process, _call(2, "evaluate", environment="slow.yaml", designs=[{}]))
@@ -256,12 +262,7 @@ def test_a_run_ends_with_the_server(tmp_path: Path, how: signal.Signals | str) -
 
 
 def test_an_evaluation_ends_with_the_server_and_is_recorded(tmp_path: Path) -> None:
-    slow = tmp_path / "slow.yaml"
-    slow.write_text(
-        "parameters:\n  depth: {integer: [1, 1000], baseline: 4}\n"
-        "stages:\n  run: {run: [sh, -c, 'sleep 0.5; echo $0', 'wait: {{ depth }}']}\n"
-        "metrics:\n  wait_ns: {key: wait, unit: ns}\n"
-    )
+    slow = _slow_simulator(tmp_path)
     folder = tmp_path / "work"
     process = _begun(folder, "--environment", str(slow), "--budget", "900")
     designs = [{"depth": depth} for depth in range(1, 100)]
