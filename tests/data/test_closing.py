@@ -7,15 +7,18 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from archgym.data import Dataset, find_datasets, load, validate
 from archgym.data.files import seal_if_idle
+from archgym.data.journal import Journal
 from archgym.errors import DatasetError
 from tests.helpers import Adder
 
@@ -172,6 +175,29 @@ def test_many_closings_leave_each_row_once(tmp_path: Path) -> None:
         recorded(tmp_path, x)
     assert rows_in_parquet(tmp_path) == 10
     assert seal_if_idle(tmp_path)
+    assert all(check.passed for check in validate(Dataset(tmp_path)))
+
+
+def test_another_thread_may_seal_before_a_row_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = recorded(tmp_path, 0, close=False)
+    append = Journal.append
+    sealing = threading.Thread(target=Dataset(tmp_path).seal)
+
+    def late(journal: Journal, *arguments: Any) -> None:
+        if sealing.ident is None:  # the first time: the row is on its way, the journal open
+            sealing.start()
+            sealing.join()
+        append(journal, *arguments)
+
+    monkeypatch.setattr(Journal, "append", late)
+    env.evaluate({"x": 1, "y": 0, "mode": "plain"})
+    env.evaluate({"x": 2, "y": 0, "mode": "plain"})
+    env.close()
+    rows = Dataset(tmp_path).evaluations()
+    assert sorted(rows["param.x"].to_pylist()) == [0, 1, 2]
+    assert len(set(rows["trial_id"].to_pylist())) == 2  # sealing ended the first trial
     assert all(check.passed for check in validate(Dataset(tmp_path)))
 
 
