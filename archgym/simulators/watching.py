@@ -55,6 +55,7 @@ class _Watcher:
             self.process = subprocess.Popen(
                 ["/bin/sh", "-c", _SCRIPT],
                 cwd="/",
+                env={},  # it outlives many programs, and keeps nobody's variables
                 stdin=readable,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

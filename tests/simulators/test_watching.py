@@ -82,3 +82,25 @@ def test_a_watcher_that_was_killed_is_begun_again(tmp_path: Path) -> None:
     watcher.process.wait()
     run_program(["true"], tmp_path, time_limit_s=20)
     assert watching._watchers[0].process.poll() is None
+
+
+def test_what_watches_has_no_variables_of_its_caller(tmp_path: Path) -> None:
+    caller = """
+import os, sys
+from pathlib import Path
+from archgym.simulators import watching
+from archgym.simulators.external import run_program
+
+run_program(["true"], Path(sys.argv[1]), time_limit_s=50)
+(watcher,) = watching._watchers
+for pid in (os.getpid(), watcher.process.pid):
+    print(b"A_SECRET" in Path("/proc", str(pid), "environ").read_bytes())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", caller, str(tmp_path)],
+        env={**os.environ, "A_SECRET": "x"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout == "True\nFalse\n", done.stderr
