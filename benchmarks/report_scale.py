@@ -180,7 +180,9 @@ def evaluation_rows(
     for name in SPACE.names:
         columns[f"param.{name}"] = Designs(SPACE, codes).values(name).tolist()
     schema = evaluation_schema(SPACE, METRICS)
-    return pa.table([pa.array(columns[field.name]).cast(field.type) for field in schema], schema)
+    empty = pa.nulls(n)  # what only evaluations in flight have
+    arrays = [pa.array(columns.get(field.name, empty)).cast(field.type) for field in schema]
+    return pa.table(arrays, schema)
 
 
 if __name__ == "__main__":

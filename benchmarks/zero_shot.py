@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--quick", action="store_true", help="few workloads and designs, minutes")
     parser.add_argument("--environments", nargs="+", default=list(OBJECTIVES), choices=OBJECTIVES)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/zero_shot"))
+    parser.add_argument("--out", type=Path, default=Path("runs/zero_shot"))
     parser.add_argument("--tested", type=int, help="number of workloads that are left out")
     given = parser.parse_args(arguments)
     for name in given.environments:

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from archgym.registry import environment_names
-from benchmarks.bars import BARS, Bar, bars, run
+from benchmarks.bars import BARS, Bar, bars, run, table
 
 ROOT = BARS.parent.parent
 
@@ -22,6 +22,7 @@ def test_each_bar_has_a_command_that_exists() -> None:
             assert (ROOT / first).is_file(), bar.command
     names = [bar.file_name for bar in bars()]
     assert len(set(names)) == len(names)
+    assert max(map(len, names)) < 100
 
 
 def test_every_environment_with_references_is_validated() -> None:
@@ -34,11 +35,16 @@ def test_every_environment_with_references_is_validated() -> None:
     assert validated == set(environment_names()) - others
 
 
+def test_the_results_show_what_was_found() -> None:
+    assert table() in (ROOT / "RESULTS.md").read_text(encoding="utf-8")
+
+
 def test_what_a_command_prints_is_kept_with_where_it_ran(tmp_path: Path) -> None:
-    bar = Bar("sums", "2", "python -c 'print(1 + 1)'", 1.0)
+    bar = Bar("sums", "2", "python -c 'print(1 + 1)'", 1.0, "2", "today")
     assert run(bar, tmp_path) == "ok"
     text = next(tmp_path.iterdir()).read_text()
     assert text.startswith("python -c")
     assert "commit " in text
     assert text.endswith("\n2\n")
-    assert run(Bar("fails", "", "python -c 'raise SystemExit(3)'", 1.0), tmp_path) == "exit 3"
+    failing = Bar("fails", "", "python -c 'raise SystemExit(3)'", 1.0, "", "")
+    assert run(failing, tmp_path) == "exit 3"
