@@ -22,6 +22,8 @@ _SURE = 2.0
 """Deviations from its limit at which it counts as known whether a design keeps it."""
 _NO_GAIN = -1e2
 """Score of a design from which no gain of the front is hoped, before its distance is taken off."""
+_LEAST_DEVIATION = 1e-9
+"""Standardised deviations below it count as it."""
 _MARGIN = 0.2
 """Distance of the reference point from the worst values on the front, as a share of its extent."""
 _POINTS = 1024
@@ -109,6 +111,33 @@ def confidence_bound(kappa: float) -> Hope:
         return np.asarray(kappa * deviations[:, 0] - means[:, 0])
 
     return hope
+
+
+def expected_improvement(best: float) -> Hope:
+    """Of one goal: the logarithm of the expected improvement, of what is less than ``best``.
+
+    With the logarithm of the chance to keep the limits added it is constrained expected improvement
+    (Gardner and others, Bayesian Optimization with Inequality Constraints, ICML 2014); far above
+    the best the logarithm is that of Ament and others, Unexpected Improvements to Expected
+    Improvement for Bayesian Optimization, NeurIPS 2023.
+    """
+    from scipy.special import erfcx, ndtr
+
+    def hope(means: Floats, deviations: Floats) -> Floats:
+        deviation = np.maximum(deviations[:, 0], _LEAST_DEVIATION)
+        z = (best - means[:, 0]) / deviation
+        worse, better = np.minimum(z, 0.0), np.maximum(z, 0.0)
+        ratio = 1 + worse * np.sqrt(np.pi / 2) * erfcx(-worse / np.sqrt(2))
+        far = np.log(np.maximum(ratio, np.finfo(np.float64).tiny)) + _log_density(worse)
+        near = np.log(np.exp(_log_density(better)) + better * ndtr(better))
+        return np.asarray(np.where(z < 0, far, near) + np.log(deviation))
+
+    return hope
+
+
+def _log_density(z: Floats) -> Floats:
+    """Of the standard normal distribution."""
+    return np.asarray(-(z**2) / 2 - np.log(2 * np.pi) / 2)
 
 
 def front_gain(kappa: float, targets: Floats, rng: np.random.Generator) -> Hope:

@@ -17,6 +17,7 @@ from archgym.agents.gp.acquisition import (
     Acquisition,
     Hope,
     confidence_bound,
+    expected_improvement,
     front_gain,
 )
 from archgym.agents.gp.agreement import Agreement
@@ -38,6 +39,9 @@ _NEAR_EVERY, _NEAR_EVERY_WHEN_IDLE = 2, 4
 has been found for a while."""
 _IDLE = 30
 """Designs without progress that are such a while."""
+_IMPROVEMENT_TURN = 1
+"""Which of these factors makes place for expected improvement while a search under limits is idle:
+the bound prefers what surely keeps them, though it is surely no better."""
 _DRAWN, _MAX_CHANGES = 32, 3
 """Initial designs near the best: how many are drawn, and how many parameters they change."""
 _NEAR_CERTAIN = 0.05
@@ -79,6 +83,11 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
     long, as long as one there promises to be better, so that what is found is refined too: one
     parameter is changed, or one is raised and another lowered, which is the way along a limit.
 
+    Under limits, when nothing better has been found for a while, every third proposal has the
+    largest constrained expected improvement
+    (:func:`archgym.agents.gp.acquisition.expected_improvement`): what would be better, even where
+    it is unlikely to keep the limits, comes before what surely keeps them and is no better.
+
     Given history, it leaves out sources whose designs say nothing of one another
     (:mod:`archgym.agents.gp.experience`). It starts with the best design of each other one and what
     crosses these, in the order of what all together expect, one by one as long as they are no poor
@@ -95,6 +104,7 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
 
     References:
         Srinivas et al., Gaussian Process Optimization in the Bandit Setting, ICML 2010.
+        Gardner et al., Bayesian Optimization with Inequality Constraints, ICML 2014.
         Kandasamy, Schneider and Póczos, High Dimensional Bayesian Optimisation and
             Bandits via Additive Models, ICML 2015.
         Ponweiser, Wagner, Biermann and Vincze, Multiobjective Optimization on a Limited
@@ -252,6 +262,9 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
         if not len(pool):
             return self._unseen.take(1)
         hope = self._hope(learned, _OPTIMISM[turn % len(_OPTIMISM)])
+        limited = learned.feasible and len(self.directions) == 1 and bool(learned.limits)
+        if limited and idle and turn % len(_OPTIMISM) == _IMPROVEMENT_TURN:
+            hope = expected_improvement(float(learned.targets.min()))
         certain = self.hyperparameters.twin_deviation
         score = Acquisition(self.space, learned, certain, self._tabu if elsewhere else None, hope)
 

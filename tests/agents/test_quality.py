@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import archgym
 from archgym.environment.environment import Environment
 from archgym.problem.metrics import Metric
 from archgym.registry import make_agent
@@ -96,3 +97,17 @@ def test_forest_beats_random_search() -> None:
 @pytest.mark.parametrize("name", ["ga", "aco", "sa"])
 def test_more_budget_comes_close_to_the_optimum(name: str) -> None:
     assert regret(name, 500) < 0.05
+
+
+@pytest.mark.full
+def test_auto_finds_the_rare_design_that_keeps_a_limit_and_costs_less() -> None:
+    """Of 184 networks that could be cheaper than a good one, two are accurate enough."""
+    product = {"latency_cycles": 1, "energy_nj": 1}
+    objective = {"product": product, "limits": ["accuracy_percent >= 93"]}
+    regrets = []
+    for seed in range(3):
+        env = archgym.make("NAS-v0", simulator="tabular:suite-nas-digits", objective=objective)
+        result = make_agent("auto", env.design_space, seed=seed).search(env, 300)
+        assert result.regret is not None
+        regrets.append(result.regret)
+    assert np.median(regrets) < 0.01
