@@ -70,7 +70,8 @@ def table() -> str:
     """What is promised and what was found last, in Markdown."""
     head = "| promised | bar | found | measured on | command |\n|---|---|---|---|---|\n"
     return head + "\n".join(
-        f"| {bar.what} | {bar.bar} | {bar.found} | {bar.measured} | `{bar.command}` |" for bar in bars()
+        f"| {bar.what} | {bar.bar} | {bar.found} | {bar.measured} | `{bar.command}` |"
+        for bar in bars()
     )
 
 
