@@ -23,7 +23,7 @@ _SURE = 2.0
 _NO_GAIN = -1e2
 """Score of a design from which no gain of the front is hoped, before its distance is taken off."""
 _LEAST_DEVIATION = 1e-9
-"""Standardised deviations below it count as it."""
+"""Standardised deviation that certain designs are given, so that improvement has a logarithm."""
 _MARGIN = 0.2
 """Distance of the reference point from the worst values on the front, as a share of its extent."""
 _POINTS = 1024

@@ -40,8 +40,8 @@ has been found for a while."""
 _IDLE = 30
 """Designs without progress that are such a while."""
 _IMPROVEMENT_TURN = 1
-"""Which of these factors makes place for expected improvement while a search under limits is idle:
-the bound prefers what surely keeps them, though it is surely no better."""
+"""Place among the factors of ``kappa`` of the turn that expected improvement has while nothing
+better is found under limits: the bound prefers what surely keeps them, though surely no better."""
 _DRAWN, _MAX_CHANGES = 32, 3
 """Initial designs near the best: how many are drawn, and how many parameters they change."""
 _NEAR_CERTAIN = 0.05
@@ -267,7 +267,6 @@ class GaussianProcessSearch(ModelBasedSampler, SequentialSampler):
             hope = expected_improvement(float(learned.targets.min()))
         certain = self.hyperparameters.twin_deviation
         score = Acquisition(self.space, learned, certain, self._tabu if elsewhere else None, hope)
-
         return self._breed(pool, score, self._pool.bred, self.hyperparameters.generations)
 
     def _initial(self, turn: int) -> Designs:
