@@ -237,6 +237,22 @@ def test_shifting_a_trace_by_whole_clocks_changes_nothing(seed: int, shift: int)
     assert then.read_latency.max_ns == pytest.approx(now.read_latency.max_ns, nan_ok=True)
 
 
+DECODED_BY = {"address_mapping", "channel_interleave"}
+"""Settings that decode the trace, of which the kernel needs to know nothing."""
+
+
+@pytest.mark.parametrize(
+    "name", [one.name for one in dataclasses.fields(ControllerConfig) if one.name not in DECODED_BY]
+)
+def test_every_setting_reaches_the_kernel(name: str) -> None:
+    config = ControllerConfig(scheduler="fifo")
+    value = getattr(config, name)
+    others = choices.CHOICES[name] if name in choices.CHOICES else (value + 1,)
+    change: dict[str, Any] = {name: next(one for one in others if one != value)}
+    changed = dataclasses.replace(config, **change).settings()
+    assert (changed != config.settings()).any(), f"ControllerConfig.settings leaves out {name}"
+
+
 def test_equal_inputs_give_equal_results() -> None:
     trace = mixed_trace(1, 2000, 4.0)
     config = random_config(5, DDR3)
