@@ -31,13 +31,14 @@ ENVIRONMENTS, AGENTS = environment_names(), agent_names()
 @pytest.mark.parametrize("name", [*ENVIRONMENTS, *AGENTS, "commands", "experiment"])
 def test_the_page_that_ships_is_of_what_is_there(name: str) -> None:
     path, make = page(name, DOCS, get_command(app))
-    assert path.read_text() == make(), f"make it again: archgym docs {name}"
+    shown = path.read_text() if path.is_file() else ""
+    assert shown == make(), f"make it (again): archgym docs {name}"
 
 
 def test_no_page_is_of_what_is_gone() -> None:
     for folder, names in (("environments", ENVIRONMENTS), ("agents", AGENTS)):
         found = {path.stem for path in (DOCS / folder).glob("*.md")} - {"index"}
-        assert found == set(names)
+        assert not found - set(names), f"delete the pages of what is gone from docs/{folder}"
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "agreement").glob("*.json")), ids=lambda p: p.stem)
