@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from archgym.charts.description import Kind
+from archgym.charts.draw import _KINDS
 from archgym.data import Dataset
 from archgym.report import read_study, write_report
 from archgym.report.designs import front_designs
@@ -131,6 +132,7 @@ def test_every_kind_of_chart_is_drawn() -> None:
     drawn = re.search(r"const makers = \{ (.*?) \}", script)
     assert drawn is not None
     assert set(drawn[1].split(", ")) == set(get_args(Kind)), "draw it in archgym/report/page.js"
+    assert set(_KINDS) == set(get_args(Kind)), "draw it in archgym/charts/draw.py"
 
 
 def test_axes_have_units(page: Page) -> None:
