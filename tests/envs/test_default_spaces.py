@@ -52,8 +52,8 @@ def test_another_default_space_has_another_version(name: str) -> None:
     before = SPACES.get(name, "")
     changed = before.partition(":")[0] == f"version {version}" and before != now
     assert not changed, (
-        f"the default space of {name} is no longer that of version {version}. Keep new values out "
-        "of it (CONTRIBUTING.md, 'Change an environment'), or raise the version of the environment"
+        f"the default space of {name} is no longer that of version {version}. Keep new values "
+        "and parameters out of it (CONTRIBUTING.md, 'Change an environment'), or raise the version"
     )
     assert before == now, f'note the new version in SPACES: "{name}": "{now}"'
 
