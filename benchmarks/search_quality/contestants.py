@@ -19,7 +19,7 @@ from benchmarks.search_quality.tracker import Done, Tracker
 
 __all__ = ["GRIDS", "Contestant", "contestant", "contestants", "perform"]
 
-SLOW_AGENTS = frozenset({"active", "bayesian", "botorch", "gp", "optuna", "skopt"})
+SLOW_AGENTS = frozenset({"active", "bayesian", "botorch", "gp", "optuna"})
 """Our agents that fit a model to what they know: they get smaller budgets."""
 SLOWEST_AGENTS = frozenset({"active", "botorch"})
 """Those of them that also get few problems."""

@@ -84,7 +84,7 @@ def conformance_cases() -> Iterator[Any]:
         yield pytest.param(check_name, name, marks=marks)
 
 
-@pytest.mark.parametrize(("check_name", "name"), conformance_cases())
+@pytest.mark.parametrize(("check_name", "name"), [*conformance_cases()])
 def test_registered_agent_conforms(name: str, check_name: str) -> None:
     (result,) = check_agent(name, only=[check_name], **quick(name))
     assert result.passed, result.detail

@@ -72,7 +72,7 @@ def test_measures_agree_with_plain_loops(case: str, tmp_path: Path) -> None:
         points, steps = [], [list[Any]() for _ in names]
         for row in rows:
             seconds += row["simulation_s"] + row["agent_s"]
-            if kind(row) in COUNTS[:4]:
+            if kind(row) in COUNTS[:5]:
                 spent += cost_of[row["fidelity"]]
             if kind(row) == "feasible" and row["fidelity"] == 1:
                 values = [row[f"metric.{name}"] for name in names]

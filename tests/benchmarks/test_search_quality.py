@@ -15,7 +15,16 @@ from archgym.problem.simulator import SimulationResult
 from archgym.registry import agent_class, agent_names
 from archgym.space import Categorical, Designs, DesignSpace, Integer, Ordinal, Real, param
 from benchmarks.search_quality import statistics, summary
-from benchmarks.search_quality.contestants import GRIDS, contestants, perform
+from benchmarks.search_quality.contestants import (
+    BOUNDED_AGENTS,
+    DEAR,
+    GRIDS,
+    LEARNERS,
+    SLOW_AGENTS,
+    SLOWEST_AGENTS,
+    contestants,
+    perform,
+)
 from benchmarks.search_quality.facts import (
     Facts,
     Volume,
@@ -415,6 +424,11 @@ def test_plan_gives_every_run_once_and_slow_ones_less() -> None:
     assert sum(task.problem == "dram-xz" for task in portfolio) == 5
     assert [task.problem for task in portfolio if task.budget == 1000] == ["nk-9001"] * 5
     assert {task.budget for task in portfolio} == {300, 1000}
+
+
+def test_lists_of_agents_name_agents_that_are_there() -> None:
+    assert set(SLOW_AGENTS | SLOWEST_AGENTS | BOUNDED_AGENTS) <= set(agent_names())
+    assert set(LEARNERS | DEAR.keys()) <= set(contestants())
 
 
 def test_grids_hold_only_settings_that_agents_have() -> None:
