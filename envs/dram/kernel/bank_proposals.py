@@ -1,7 +1,7 @@
 """The command that each bank proposes next, and the choice among the proposals.
 
 A bank proposes one command, whose earliest cycle (``READY``) is the later of the bank's own and
-that of its kind of command (``limits``). Proposals change only when something happens
+that of its kind of command (``OF_ACT`` and so on). Proposals change only when something happens
 to the bank, so that a command costs one scan over the banks.
 """
 
@@ -14,7 +14,7 @@ from archgym.envs.dram.kernel.request_queues import closes_row, next_request
 
 @inlined
 def _next_command(b: int, direction: int, m: k.Machine) -> int:
-    """Choose the bank's request (``CURRENT``) and return the command that it needs now.
+    """Choose the bank's request (``current``) and return the command that it needs now.
 
     Once a row was opened for a request, only a request for the same row replaces it.
     """

@@ -29,7 +29,7 @@ C_PULLED_IN, C_ARBITER, C_MAX_ACTIVE, C_STRICT, C_HIGH, C_LOW, C_THINK_FW = rang
 C_RETURN, C_ARB_FW, C_ARB_BW, C_END_RESPONSE, C_DRAMSYS_RULES = range(14, 19)
 C_TIMEOUT, C_POWER_DOWN, C_POSTED = range(19, 22)
 N_SETTINGS = 22
-# The timings: geometry, then distances of `constraints.Constraints`.
+# The timings: geometry, then distances of `timing_constraints.Constraints`.
 T_RANKS, T_BANKS, T_GROUPS, T_LINE, T_SEPARATE, T_UNIFORM, T_RP = range(N_SETTINGS, N_SETTINGS + 7)
 FIRST_DISTANCE = N_SETTINGS + 7
 DISTANCES = (

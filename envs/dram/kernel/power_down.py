@@ -12,7 +12,7 @@ from archgym.envs.dram.kernel.timing_limits import raise_rank
 
 @compiled
 def manage_power(r: int, m: k.Machine) -> None:
-    """Power-down manager of a rank: which command it wants, in ``R_POWER_COMMAND``.
+    """Power-down manager of a rank: which command it wants, in its ``power_command``.
 
     Power-down is entered when the rank has no request; a refresh ends it; if the rank is still
     idle after that refresh it goes into self-refresh.

@@ -1,7 +1,7 @@
 """Energy of many arrays on a workload: `array_energy.EnergyModel` on columns.
 
 How signals switch depends on a few fields and is computed once for each combination; the cells
-that switch come from `cell_costs`. A test compares with the energy of one array at a time.
+that switch come from `cells`. A test compares with the energy of one array at a time.
 """
 
 from __future__ import annotations
