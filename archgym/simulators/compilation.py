@@ -19,6 +19,11 @@ from numba.core.compiler import Compiler
 from archgym.simulators.shipped import KeptCode
 
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
+_ONCE = "once on this machine (one to three minutes)"
+_EACH_TIME = (
+    "in every process (one to three minutes): neither the package nor the cache folder of the user "
+    "can be written; NUMBA_CACHE_DIR=FOLDER names another one"
+)
 
 
 def compiled_once(**options: Any) -> Callable[[Compiled], Compiled]:
@@ -86,7 +91,7 @@ class Kernel:
         all these modules, and the function that it returns has to enclose it.
         """
         made = compiled_once(**self._options)(make(self._sources))
-        self._announcer.entries.add(id(made))
+        self._announcer.entries[id(made)] = cast(Any, made)._cache.keeps
         return made
 
 
@@ -115,18 +120,17 @@ class _Announcer(numba_events.Listener):  # type: ignore[misc]
     """Hears what numba compiles; of what it loads from its cache it hears nothing."""
 
     def __init__(self, name: str) -> None:
-        self.entries: set[int] = set()
+        self.entries: dict[int, bool] = {}  # by identity, whether its code is kept
         self._name = name
         self._announced = False
         numba_events.register("numba:compile", self)
 
     def on_start(self, event: Any) -> None:
         """A function begins to be compiled."""
-        if not self._announced and id(event.data["dispatcher"]) in self.entries:
+        kept = self.entries.get(id(event.data["dispatcher"]))
+        if not self._announced and kept is not None:
             self._announced = True  # once is enough: the others follow
-            sys.stderr.write(
-                f"{self._name}: compiling, once on this machine (one to three minutes) ...\n"
-            )
+            sys.stderr.write(f"{self._name}: compiling, {_ONCE if kept else _EACH_TIME} ...\n")
             sys.stderr.flush()
 
     def on_end(self, event: Any) -> None:

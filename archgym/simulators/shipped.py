@@ -13,13 +13,14 @@ import hashlib
 import inspect
 import os
 import platform
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 FOLDER = Path(__file__).parents[1] / "compiled"
 """Where a wheel has the code."""
@@ -35,15 +36,48 @@ FEATURES = (
 """Those of that level that level 1 lacks, as LLVM names them."""
 
 
+class _NoFolder:
+    """Where numba keeps a function for which it finds no folder that it can write: nowhere."""
+
+    def __init__(self, function: Callable[..., Any], path: str) -> None:
+        self._line = function.__code__.co_firstlineno
+        self._py_file = path  # numba's warnings name it
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], path: str) -> _NoFolder:
+        return cls(function, path)
+
+    def get_cache_path(self) -> str:
+        return ""
+
+    def get_source_stamp(self) -> str:
+        return ""
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]
+    """Numba's own, but for the last of the places that it tries."""
+
+    _locator_classes = (*CompileResultCacheImpl._locator_classes, _NoFolder)
+
+
 class KeptCode(FunctionCache):  # type: ignore[misc]
     """The compiled forms of a function: those that the user's machine keeps, then the wheel's.
 
     Args:
         function: that is compiled.
+
+    Attributes:
+        keeps: whether there is a folder for those that are compiled here.
     """
+
+    _impl_class = _Implementation
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
+        self.keeps = not isinstance(self._impl.locator, _NoFolder)
         made = os.environ.get(MAKE)
         self._makes = made is not None
         self._shipped = IndexDataCacheFile(
@@ -54,14 +88,18 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
         )
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        found = super()._load_overload(sig, target_context)
+        found = super()._load_overload(sig, target_context) if self.keeps else None
         if found is not None or self._makes or not _fits_this_machine():
             return found
         data = self._shipped.load(self._shipped_key(sig, target_context.codegen()))
         return None if data is None else self._impl.rebuild(target_context, data)
 
     def _save_overload(self, sig: Any, data: Any) -> None:
-        super()._save_overload(sig, data)
+        if self.keeps:
+            try:
+                super()._save_overload(sig, data)
+            except OSError as error:  # such as a full disk
+                _say_that_code_is_lost(f"{self.cache_path}: {error.strerror}")
         if self._makes and self._impl.check_cachable(data):
             self._shipped.save(self._shipped_key(sig, data.codegen), self._impl.reduce(data))
 
@@ -76,6 +114,11 @@ def processor_features() -> set[str]:
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return set()
     return {name for name, has in llvmlite.binding.get_host_cpu_features().items() if has}
+
+
+@cache
+def _say_that_code_is_lost(where: str) -> None:
+    sys.stderr.write(f"compiled code cannot be kept in {where}\n")
 
 
 @cache

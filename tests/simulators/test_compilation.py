@@ -68,6 +68,55 @@ def test_compiling_is_said_once_and_not_when_it_is_kept(tmp_path: Path, options:
     assert run() == ("6 6 6.0\n", said), "what it calls has changed"
 
 
+def test_what_can_be_kept_nowhere_is_compiled_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "toy.py").write_text(TOY)
+    (tmp_path / "installed.py").write_text(INSTALLED)
+    for blocked in ("__pycache__", "home"):  # files in the places of folders: root writes anywhere
+        (tmp_path / blocked).touch()
+    nowhere = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    wheel = tmp_path / "wheel" / "x86-64-v3"
+    wheel.mkdir(parents=True)
+
+    def run(program: str, **variables: str) -> str:
+        environment = {name: text for name, text in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+        done = subprocess.run(
+            [sys.executable, *program.split()],
+            cwd=tmp_path,
+            env=environment | nowhere | variables,
+            capture_output=True,
+            text=True,
+        )
+        assert (done.stdout, done.returncode) == ("6 6 6.0\n", 0), done.stderr
+        return done.stderr
+
+    for _ in range(2):
+        said = run("toy.py")
+        assert said.startswith("toy: compiling, in every process (one to three minutes): ")
+        assert said.count("\n") == 1
+        assert "NUMBA_CACHE_DIR=FOLDER" in said
+    portable = {"NUMBA_CPU_NAME": "x86-64-v3", "NUMBA_CPU_FEATURES": ""}
+    run("installed.py features", ARCHGYM_COMPILE_INTO=str(wheel), **portable)
+    assert run("installed.py features") == "", "the wheel has it"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are POSIX")
+def test_a_full_disk_does_not_stop_what_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "toy.py").write_text(TOY)
+    folder = tmp_path / "cache"
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)); import toy"
+    done = subprocess.run(
+        [sys.executable, "-c", limited],
+        cwd=tmp_path,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.returncode) == ("6 6 6.0\n", 0), done.stderr
+    _, said = done.stderr.splitlines()
+    assert said.startswith(f"compiled code cannot be kept in {folder}")
+    assert said.endswith(": File too large")
+
+
 def test_numba_still_optimises_where_entries_only_leaves_it_out() -> None:
     assert callable(CPUCodeLibrary._optimize_final_module)
 
