@@ -137,8 +137,8 @@ def _lines(axis: Axes, chart: Chart, drawing: _Drawing) -> None:
     for one in chart.series:
         x, y = _array(one.x), _array(one.y)
         there = np.isfinite(y)
-        if not there.any():
-            continue
+        if len(y) and not there.any():
+            continue  # a series without any values is in the legend only
         colour, style = drawing.look(one)
         drawing.handles[one.name] = axis.step(
             x[there], y[there], style, color=colour, linewidth=1.7, where="post"

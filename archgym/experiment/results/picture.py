@@ -28,7 +28,8 @@ def plot_best_so_far(result: RunResult, path: Path) -> None:
 
     A line is the mean over seeds and hyperparameter draws of the same label, its band their
     smallest and largest value; the dashed line is the baseline design. Searches of one problem
-    with and without history share its panel.
+    with and without history share its panel. Trials that found nothing feasible are in no line;
+    the legend says how many the line is of, if any.
 
     Raises:
         ExperimentError: if the file cannot be written.
@@ -85,24 +86,27 @@ def _chart(
     colours = {one: i for i, one in enumerate(titles)}
     series, shown = [], []
     for one, summaries in by_searcher.items():
-        x, low, mean, high = _band(
-            [natural(goal, some.metrics, summary.curve[:, number]) for summary in summaries]
-        )
-        if not len(x):
+        curves = [natural(goal, some.metrics, summary.curve[:, number]) for summary in summaries]
+        found = [curve for curve in curves if np.isfinite(curve).any()]
+        if not found:
+            series.append(Series(f"{titles[one]}: nothing feasible", colours[one]))
             continue
-        ends = (low, high) if len(summaries) > 1 else ((), ())
-        series.append(Series(titles[one], colours[one], x, mean, *ends))
+        part = f", {len(found)} of {len(curves)} trials" if len(found) < len(curves) else ""
+        x, low, mean, high = _band(found)
+        ends = (low, high) if len(found) > 1 else ((), ())
+        series.append(Series(f"{titles[one]}{part}", colours[one], x, mean, *ends))
         settled = x > _UNSETTLED * x[-1]
         shown += [low[settled], high[settled]]
     baseline = natural(goal, some.metrics, float(some.baseline[number]))
     broken = any(one.broken_by(some.baseline_metrics.get(one.metric)) for one in limits)
     levels = baseline_level(baseline, broken=broken)
+    end = None if shown else max(len(s.curve) for trials in by_searcher.values() for s in trials)
     partly = any(s.spent != s.simulations for trials in by_searcher.values() for s in trials)
     return Chart(
         key="best_so_far",
         kind="lines",
         title="Best so far",
-        x=Axis("budget spent, in full simulations" if partly else "simulations", low=0.0),
+        x=Axis("budget spent, in full simulations" if partly else "simulations", low=0.0, high=end),
         y=scaled(
             f"best so far: {goal_label(goal, some.metrics)}",
             [*shown, np.array([level.value for level in levels])],
