@@ -58,6 +58,23 @@ def test_says_who_left_budget_unspent(tmp_path: Path) -> None:
     assert not whole.early
 
 
+def test_commands_that_a_run_names_can_be_copied_where_its_folder_has_a_space(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "my run"
+    objective = {"minimize": ["access_ns", "energy_pj"]}
+    environment = {"id": "Conformance-v0", "space": "finite", "objective": objective}
+    file = written(tmp_path, environments=[environment])
+    code, out, err = archgym("run", file, "--local", "--out", folder)
+    assert code == 0, err
+    assert f"archgym report '{folder}' makes one page" in out
+    assert f"archgym best '{folder}'" in " ".join(out.split())
+    code, _, err = archgym("run", folder)
+    assert code == 2
+    command = f"archgym run '{folder}/experiment.yaml' --out '{folder}' --resume goes on with it"
+    assert command in " ".join(err.split())
+
+
 def test_leaves_datasets_results_and_a_picture(tmp_path: Path) -> None:
     result = run(tmp_path / "run")
     held = {path.name for path in (tmp_path / "run").iterdir() if not path.name.startswith(".")}

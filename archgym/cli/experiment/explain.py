@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +54,8 @@ def explain(
     from archgym.experiment.results.explain import explain_run
     from archgym.experiment.results.explanation_tables import difference_rows, limit_rows, summary
 
-    with interruptible(lambda: [f"what was simulated is kept: archgym explain {folder} goes on"]):
+    command = shlex.join(["archgym", "explain", str(folder)])
+    with interruptible(lambda: [f"what was simulated is kept: {command} goes on"]):
         found = explain_run(
             folder,
             budget,

@@ -256,13 +256,14 @@ def _report(result: RunResult) -> None:
         left = sum(map(len, list(alike.values())[_MAX_FAILURES:]))
         line(f"... and {left} more trials, in results/summary.json", style="red")
     folder = result.folder
+    path = str(from_here(folder.path))
     datasets = sorted({trial.dataset for trial in result.trials})
     states = {"finished": 0, **result.totals.states}
     lines = {
         "picture": str(from_here(folder.picture)),
         "datasets": ", ".join(str(from_here(folder.datasets / name)) for name in datasets),
         "results": f"{from_here(folder.results)}, {from_here(folder.tables)}/",
-        "report": f"archgym report {from_here(folder.path)} makes one page of all this",
+        "report": f"archgym report {shlex.quote(path)} makes one page of all this",
         "trials": ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in states.items()),
         "early": _early(result),
         "split": _split(result),

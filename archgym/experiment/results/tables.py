@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -102,7 +103,7 @@ def run_tables(result: RunResult) -> RenderableType:
         legend += " *: of a trial that failed before its end."
     parts.append(Text(legend, style="dim"))
     if several:
-        command = f"archgym best {from_here(result.folder.path)}"
+        command = f"archgym best {shlex.quote(str(from_here(result.folder.path)))}"
         parts.append(Text(f"Pareto sets: {command}", style="dim"))
     return Group(*parts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import shlex
 from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
@@ -138,9 +139,11 @@ def _source(source: str | Path) -> tuple[str, str]:
     """What to call the source, and its text."""
     path = Path(source)
     if (path / "trials.json").is_file():
+        experiment = path / "experiment.yaml"
+        command = shlex.join(["archgym", "run", str(experiment), "--out", str(path), "--resume"])
         raise ExperimentError(
-            f"{path} is the folder of a run: its experiment is {path / 'experiment.yaml'}, and "
-            f"archgym run {path / 'experiment.yaml'} --out {path} --resume goes on with it"
+            f"{path} is the folder of a run: its experiment is {experiment}, and {command} "
+            "goes on with it"
         )
     if not path.is_file() and path.parent == Path(".") and path.suffix not in _ENDINGS:
         shipped = shipped_experiments()
