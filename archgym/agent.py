@@ -41,7 +41,8 @@ class SearchResult:
     """The result of a search.
 
     Attributes:
-        best: the best outcome at full fidelity, ``None`` if nothing could be simulated.
+        best: the best outcome at full fidelity, ``None`` if nothing could be simulated. It is
+            ``feasible`` unless no outcome keeps all limits.
         best_at: number of simulations after which it was found.
         front: the non-dominated feasible outcomes (with one goal, the best one).
         simulations: distinct legal designs simulated, each fidelity by itself.

@@ -128,7 +128,7 @@ def test_the_exercise_prints_the_tables_that_it_shows(tmp_path: Path) -> None:
             [sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path
         )
         assert done.stdout == table, done.stderr
-    assert (tmp_path / "caches.png").stat().st_size > 10_000
+    assert (tmp_path / "caches-sqlite.png").stat().st_size > 10_000
 
 
 @pytest.mark.full
