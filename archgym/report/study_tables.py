@@ -40,7 +40,7 @@ def overview_table(study: Study) -> Table:
         "Best of all trials that keeps all limits; with several goals the best value of each. "
         "Change: of the goal's value, against the baseline design"
         + (
-            ". An infeasible baseline breaks a limit (which, stands with the problem): there is "
+            ". An infeasible baseline breaks a limit (which one stands with the problem): there is "
             "no change against it, and it may look better than any design that keeps the limit."
             if any(problem.baseline_breaks for problem in study.problems)
             else "."
