@@ -510,3 +510,10 @@ def test_a_run_says_what_its_seeds_can_show(
     shown = " ".join(call("run", file, "--local", "--out", tmp_path / "run").out.split())
     assert f"{said} {2 / math.comb(2 * seeds, seeds):.2g})" in shown
     assert ("4 seeds could show one at 5 %" in shown) == (seeds == 2)
+
+
+def test_a_run_says_that_seed_is_not_seeds(call: Any, tmp_path: Path) -> None:
+    for seed in (0, 3):
+        file = written(tmp_path, seed=seed, budget=2)
+        shown = call("run", file, "--local", "--out", tmp_path / f"run{seed}").out
+        assert ("seed: 3 changes nothing" in shown) == (seed == 3)

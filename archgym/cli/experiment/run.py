@@ -209,6 +209,11 @@ def _announce(experiment: Experiment, folder: Path, options: RunOptions) -> None
         f"{experiment.budget_text}, seed{'s' if len(seeds) > 1 else ''} {shown}"
         f"{', without Ray' if options.local else ''}, into {folder}"
     )
+    if experiment.seed and all(entry.samples is None for entry in experiment.agents):
+        line(
+            f"seed: {experiment.seed} changes nothing, as no hyperparameter is drawn from a "
+            "distribution; the seeds of searches are seeds"
+        )
     if text := _significance(experiment, every):
         line(text)
     if experiment.simulation.leased:
