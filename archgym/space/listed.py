@@ -98,7 +98,11 @@ class _Listed(Parameter):
         return ", ".join(shown) + (", ..." if self.size > 24 else "")
 
     def _refuse(self, value: Any) -> DesignError:
-        near = did_you_mean(str(value), [str(level) for level in self.levels[:1000]])
+        meant = [one for one in self.levels if isinstance(value, str) and str(one) == value]
+        if meant:
+            near = f"It is a text: write {meant[0]!r} without quotes"
+        else:
+            near = did_you_mean(str(value), [str(level) for level in self.levels[:1000]])
         unit = f" (unit: {self.unit})" if self.unit else ""
         return DesignError(f"parameter {self.name!r} cannot be {value!r}{unit}. {near}")
 

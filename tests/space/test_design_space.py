@@ -395,3 +395,10 @@ def test_rare_designs_are_drawn_evenly() -> None:
     assert (codes[:, 0] == 0).all()
     assert np.bincount(codes[:, 1]) == pytest.approx(600, abs=120)
     assert len(space.sample(1, np.random.default_rng(1))) == 1
+
+
+def test_a_text_in_place_of_a_number_is_called_a_text() -> None:
+    for parameter, text in ((Ordinal("size", [1, 2, 4]), "2"), (Boolean("on"), "True")):
+        with pytest.raises(DesignError, match=f"It is a text: write {text} without quotes$"):
+            parameter.code(text)
+        assert parameter.value(parameter.code(parameter.parse(text))) == parameter.parse(text)
