@@ -44,6 +44,14 @@ _GATED: Final = ("silu", "swiglu", "swish")
 """Activations that the gated blocks of Llama and its kin have."""
 _GATED_KINDS: Final = ("gemma",)
 """Beginnings of ``model_type`` whose blocks have a gate with another activation."""
+_OWN_OUTPUT_KINDS: Final = (
+    "llama", "mllama", "mistral", "mixtral", "qwen2", "qwen3", "phi", "deepseek", "glm", "gpt_oss",
+    "gpt_neox", "gptj", "codegen", "granite", "nemotron", "olmo", "stablelm", "exaone4", "apertus",
+    "seed_oss", "persimmon",
+)  # fmt: skip
+"""Beginnings of ``model_type`` whose output layer has a matrix of its own where a file says nothing
+of it (``tie_word_embeddings`` in the configuration classes of transformers 4.56); of others it is
+that of the embedding."""
 _LATENT: Final = ("rotary_size", "query_rank", "value_size")
 _ENCODER_KEYS: Final = ("is_encoder_decoder", "encoder_layers", "num_decoder_layers")
 """Keys that only models with an encoder set."""
@@ -118,9 +126,9 @@ def read_config(path: Path, given: Collection[str] = ()) -> Config:
     found |= expert_fields(path, data, found, given)
     if "gated" not in given:
         found["gated"] = _gated(path, data, kind)
-    tied = data.get("tie_word_embeddings", whole.get("tie_word_embeddings", True))
+    says = data if "tie_word_embeddings" in data else whole
     found |= {
-        "tied": bool(tied),
+        "tied": bool(says.get("tie_word_embeddings", not kind.startswith(_OWN_OUTPUT_KINDS))),
         "name": path.stem if path.stem != "config" else path.absolute().parent.name or path.stem,
         "doc": path.name,
         "source": "a config.json in Hugging Face's form",

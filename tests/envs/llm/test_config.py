@@ -156,6 +156,11 @@ DEEPSEEK_V2_LITE = {
 }
 
 
+def silent(config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration, nothing said of the matrix of the output layer."""
+    return {key: value for key, value in config.items() if key != "tie_word_embeddings"}
+
+
 def written(folder: Path, config: Any, name: str = "config.json") -> Path:
     path = folder / name
     path.write_text(json.dumps(config))
@@ -183,6 +188,10 @@ def written(folder: Path, config: Any, name: str = "config.json") -> Path:
         (GPT_OSS, {}, 116.8),
         (DEEPSEEK_V2_LITE, {}, 15.71),  # shared experts, latent attention
         ({**LLAMA, "hidden_act": None}, {"gated": True}, 8.03),
+        (silent(LLAMA), {}, 8.03),  # as a class of transformers says where the file does not
+        ({"text_config": silent(LLAMA4_SCOUT)}, {}, 107.8),
+        ({"text_config": silent(QWEN2_7B), "tie_word_embeddings": True}, {}, 7.07),
+        (silent(FALCON_40B), {"sequence": 2048}, 41.3),
     ],
 )
 def test_parameters_of_a_configuration_are_the_published_ones(
