@@ -55,11 +55,12 @@ that of the embedding."""
 _LATENT: Final = ("rotary_size", "query_rank", "value_size")
 _ENCODER_KEYS: Final = ("is_encoder_decoder", "encoder_layers", "num_decoder_layers")
 """Keys that only models with an encoder set."""
-_RECURRENT: Final = ("linear_attention", "mamba", "recurrent")
+_RECURRENT: Final = ("linear_attention", "mamba", "recurrent", "conv")
 """Kinds of layers without a cache that grows, by their names in ``layer_types``."""
 _RECURRENT_KEYS: Final = (
     "mamba_d_state", "ssm_cfg", "ssm_state_size", "state_size", "linear_num_value_heads",
-    "full_attention_interval", "attn_type_list", "linear_attn_config",
+    "full_attention_interval", "attn_type_list", "linear_attn_config", "block_types",
+    "conv_L_cache",
 )  # fmt: skip
 """Keys that only configurations with such layers have."""
 

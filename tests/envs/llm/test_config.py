@@ -250,6 +250,9 @@ def test_the_first_layers_without_experts_are_counted(
         ({**LLAMA, "num_attention_heads": 48, "num_key_value_heads": 48}, "from num_attention_h"),
         ({**LLAMA, "is_encoder_decoder": True}, "it has is_encoder_decoder.* only decoders are"),
         ({**LLAMA, "model_type": "bert"}, "model_type is bert"),
+        ({**LLAMA, "layer_types": ["conv", "full_attention"]}, "layer_types has 'conv'"),  # LFM2
+        ({**LLAMA, "conv_L_cache": 3}, "it has conv_L_cache"),
+        ({**LLAMA, "block_types": ["recurrent", "attention"]}, "it has block_types"),
         ([LLAMA], "a configuration is a mapping, not list"),
     ],
 )
