@@ -204,10 +204,15 @@ def _recorded(
 def _generated(kind: str, values: Mapping[str, float], named: bool) -> Traffic:
     generator = np.random.default_rng(int(values["seed"]))
     count, longest = int(values["count"]), int(values["longest_tokens"])
-    lengths = [
-        Lengths(values[f"{part}_tokens"], values[f"{part}_variation"], longest)
-        for part in ("prompt", "output")
-    ]
+    lengths = []
+    for part in ("prompt", "output"):
+        mean = values[f"{part}_tokens"]
+        if round(mean) > longest:
+            raise InvalidValueError(
+                f"requests: {part}_tokens is {mean:g}; lengths are cut at longest_tokens, "
+                f"{longest}, so it must be at most that; for longer ones give longest_tokens too"
+            )
+        lengths.append(Lengths(mean, values[f"{part}_variation"], longest))
     variation = values["variation"] if kind == "gamma" else 1.0
     arrivals = draw_arrivals(count, values["rate_per_s"], variation, generator)
     prompts, outputs = (one.draw(count, generator) for one in lengths)

@@ -64,6 +64,18 @@ def test_lengths_have_their_mean_and_variation() -> None:
     assert set(drawn.output_tokens) == {256}
 
 
+def test_lengths_are_cut_only_where_they_vary() -> None:
+    """A mean above the longest length is refused: all would be shorter than was asked for."""
+    long = {"generator": "poisson", "count": 10, "prompt_tokens": 20_000, "output_tokens": 10}
+    with pytest.raises(InvalidValueError, match=r"prompt_tokens is 20000; .*longest_tokens, 8192"):
+        load_requests(long)
+    with pytest.raises(InvalidValueError, match=r"output_tokens is 9000; .* give longest_tokens"):
+        load_requests({"generator": "closed_loop", "output_tokens": 9000})
+    assert load_requests({**long, "longest_tokens": 32_768}).longest_tokens == 20_010
+    varied = {**long, "count": 1000, "prompt_variation": 2.0, "longest_tokens": 20_000}
+    assert load_requests(varied).drawn.prompt_tokens.max() == 20_000
+
+
 def test_the_seed_decides() -> None:
     spec = {"generator": "gamma", "count": 100, "prompt_variation": 1.0, "prefixes": 5}
     one, same, other = (load_requests({**spec, "seed": seed}) for seed in (1, 1, 2))
