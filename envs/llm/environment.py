@@ -41,11 +41,11 @@ _CLOSED = 0.1
 
 def _objective(workload: Workload) -> dict[str, Any]:
     """The fastest plan that fits into the memory."""
-    capacity = workload.cluster.device.memory_gib
-    return {
-        "maximize": "tokens_per_s_per_gpu",
-        "limits": [f"peak_memory_gib <= {capacity:g}"],
-    }
+    return {"maximize": "tokens_per_s_per_gpu", "limits": [_memory_limit(workload)]}
+
+
+def _memory_limit(workload: Workload) -> str:
+    return f"peak_memory_gib <= {workload.cluster.device.memory_gib:g}"
 
 
 _TRIES = 256
@@ -157,6 +157,11 @@ class LLMTraining(LoadedEnvironment):
     def workload_doc(self) -> str:
         """What was read of the model."""
         return self.loaded.model.summary
+
+    @property
+    def warnings(self) -> list[str]:
+        """Says so if plans that do not fit count as feasible."""
+        return self._unlimited_memory(_memory_limit(self.loaded), "free_memory_gib")
 
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads model, cluster and stack, and their records."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 from archgym.environment.environment import Environment
 from archgym.errors import InvalidValueError, UnknownNameError
+from archgym.problem.objective import Limit
 from archgym.space import DesignSpace
 
 __all__ = ["LoadedEnvironment", "LoadedWorkload"]
@@ -53,6 +54,22 @@ class LoadedEnvironment(Environment):
     def hash_workload(self) -> str:
         """Hash of everything that the workload names."""
         return self.loaded.sha256
+
+    def _unlimited_memory(self, limit: str, *others: str) -> list[str]:
+        """A warning where designs that do not fit into a memory count as feasible.
+
+        Args:
+            limit: what an objective has against them.
+            *others: metrics by which an objective can say the same.
+        """
+        metric = Limit.parse(limit).metric
+        seen = self.objective.metric_names()
+        if metric not in self.simulator.metric_names or {metric, *others} & {*seen}:
+            return []
+        return [
+            f"the objective does not look at {metric}, so designs that do not fit into the memory "
+            f"count as feasible; limits: [{limit}] rules them out"
+        ]
 
     @abstractmethod
     def _own_space(self) -> DesignSpace:

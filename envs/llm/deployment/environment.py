@@ -44,6 +44,7 @@ __all__ = ["LLMServing"]
 
 _TRIES = 256
 """Designs of a user's space of which one shall be a deployment."""
+_MEMORY_LIMIT = "memory_use_share <= 1"
 
 
 class LLMServing(LoadedEnvironment):
@@ -76,7 +77,7 @@ class LLMServing(LoadedEnvironment):
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
     default_objective: ClassVar[str | Mapping[str, Any]] = {
         "maximize": "goodput_requests_per_usd",
-        "limits": ["memory_use_share <= 1"],
+        "limits": [_MEMORY_LIMIT],
     }
     default_workload: ClassVar[Any] = DEFAULT_WORKLOAD
     read_parameters: ClassVar[frozenset[str]] = READ
@@ -144,13 +145,15 @@ class LLMServing(LoadedEnvironment):
 
     @property
     def warnings(self) -> list[str]:
-        """Says so if a deployment sustains the highest rate that is tried."""
+        """Says so if a deployment sustains the highest rate that is tried, or need not fit."""
+        unlimited = self._unlimited_memory(_MEMORY_LIMIT)
         if not self._highest_rate:
-            return []
+            return unlimited
         return [
+            *unlimited,
             f"a deployment sustains {self._highest_rate:.4g} requests/s, the highest rate that is "
             "tried, 16 times the offered one; give a higher rate_per_s, and more requests, to tell "
-            "such deployments apart"
+            "such deployments apart",
         ]
 
     def load_workload(self, spec: WorkloadSpec) -> None:

@@ -47,6 +47,14 @@ def columns(env: archgym.Environment, n: int) -> dict[str, Any]:
     return {name: outcomes.metrics[:, i] for i, name in enumerate(outcomes.metric_names)}
 
 
+def test_an_objective_that_does_not_look_at_the_memory_is_told(env: LLMTraining) -> None:
+    assert env.warnings == []
+    for objective in ("minimize free_memory_gib", "minimize peak_memory_gib"):
+        assert archgym.make("LLMTraining-v0", objective=objective).warnings == []
+    (text,) = archgym.make("LLMTraining-v0", objective="minimize training_days").warnings
+    assert "do not fit into the memory count as feasible; limits: [peak_memory_gib <= 80]" in text
+
+
 def test_without_a_pipeline_there_is_no_bubble(env: LLMTraining) -> None:
     plans = [{**PLAN, "micro_batch": size} for size in (1, 2, 4)]
     plans = [env.design_space.canonical(plan) for plan in plans]

@@ -52,6 +52,11 @@ def test_a_deployment_that_sustains_the_highest_rate_that_is_tried_is_told(
     assert "sustains 1.6 requests/s, the highest rate that is tried" in text
 
 
+def test_an_objective_that_does_not_look_at_the_memory_is_told() -> None:
+    (text,) = archgym.make("LLMServing-v0", objective="minimize gpus_count").warnings
+    assert "limits: [memory_use_share <= 1] rules them out" in text
+
+
 @pytest.mark.parametrize("workload", sorted(WORKLOADS))
 def test_the_baseline_of_every_workload_is_feasible(workload: str) -> None:
     spec = dict(WORKLOADS[workload][1])
