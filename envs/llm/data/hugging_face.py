@@ -44,13 +44,14 @@ _GATED: Final = ("silu", "swiglu", "swish")
 """Activations that the gated blocks of Llama and its kin have."""
 _GATED_KINDS: Final = ("gemma",)
 """Beginnings of ``model_type`` whose blocks have a gate with another activation."""
+_TIED: Final = "tie_word_embeddings"
 _OWN_OUTPUT_KINDS: Final = (
     "llama", "mllama", "mistral", "mixtral", "qwen2", "qwen3", "phi", "deepseek", "glm", "gpt_oss",
     "gpt_neox", "gptj", "codegen", "granite", "nemotron", "olmo", "stablelm", "exaone4", "apertus",
     "seed_oss", "persimmon",
 )  # fmt: skip
 """Beginnings of ``model_type`` whose output layer has a matrix of its own where a file says nothing
-of it (``tie_word_embeddings`` in the configuration classes of transformers 4.56); of others it is
+of it (:data:`_TIED` in the configuration classes of transformers 4.56); of others it is
 that of the embedding."""
 _LATENT: Final = ("rotary_size", "query_rank", "value_size")
 _ENCODER_KEYS: Final = ("is_encoder_decoder", "encoder_layers", "num_decoder_layers")
@@ -127,9 +128,9 @@ def read_config(path: Path, given: Collection[str] = ()) -> Config:
     found |= expert_fields(path, data, found, given)
     if "gated" not in given:
         found["gated"] = _gated(path, data, kind)
-    says = data if "tie_word_embeddings" in data else whole
+    if "tied" not in given:
+        found["tied"] = _tied(path, data if _TIED in data else whole, kind)
     found |= {
-        "tied": bool(says.get("tie_word_embeddings", not kind.startswith(_OWN_OUTPUT_KINDS))),
         "name": path.stem if path.stem != "config" else path.absolute().parent.name or path.stem,
         "doc": path.name,
         "source": "a config.json in Hugging Face's form",
@@ -184,6 +185,14 @@ def _gated(path: Path, data: Mapping[str, Any], kind: str) -> bool:
             f"file: model: {{base: {path}, gated: true}}"
         )
     return activation in _GATED
+
+
+def _tied(path: Path, data: Mapping[str, Any], kind: str) -> bool:
+    """Whether embedding and output layer share their matrix."""
+    value = data.get(_TIED, not kind.startswith(_OWN_OUTPUT_KINDS))
+    if not isinstance(value, bool | None):
+        raise InvalidValueError(f"{path}: {_TIED} is {value!r:.80}; it must be true or false")
+    return bool(value)
 
 
 def _whole(path: Path, data: Mapping[str, Any], key: str, least: int) -> int:

@@ -253,6 +253,7 @@ def test_the_first_layers_without_experts_are_counted(
         ({**LLAMA, "layer_types": ["conv", "full_attention"]}, "layer_types has 'conv'"),  # LFM2
         ({**LLAMA, "conv_L_cache": 3}, "it has conv_L_cache"),
         ({**LLAMA, "block_types": ["recurrent", "attention"]}, "it has block_types"),
+        ({**LLAMA, "tie_word_embeddings": "false"}, "is 'false'; it must be true or false"),
         ([LLAMA], "a configuration is a mapping, not list"),
     ],
 )
