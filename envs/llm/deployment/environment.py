@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archgym.envs.llm.data.cluster import cluster_names, cluster_sources
 from archgym.envs.llm.data.model import load_model, model_names
@@ -45,6 +46,8 @@ __all__ = ["LLMServing"]
 _TRIES = 256
 """Designs of a user's space of which one shall be a deployment."""
 _MEMORY_LIMIT = "memory_use_share <= 1"
+_STEADY = 3.0
+"""Times of a request during which requests must arrive to be a stream, and not a burst."""
 
 
 class LLMServing(LoadedEnvironment):
@@ -84,6 +87,7 @@ class LLMServing(LoadedEnvironment):
     named_workloads: ClassVar = WORKLOADS
     loaded: Workload
     _highest_rate = 0.0
+    _burst: tuple[float, float, float] | None = None
     version: ClassVar = "2"
     compiles: ClassVar = True
     simulates_alone: ClassVar = True
@@ -145,16 +149,22 @@ class LLMServing(LoadedEnvironment):
 
     @property
     def warnings(self) -> list[str]:
-        """Says so if a deployment sustains the highest rate that is tried, or need not fit."""
-        unlimited = self._unlimited_memory(_MEMORY_LIMIT)
-        if not self._highest_rate:
-            return unlimited
-        return [
-            *unlimited,
-            f"a deployment sustains {self._highest_rate:.4g} requests/s, the highest rate that is "
-            "tried, 16 times the offered one; give a higher rate_per_s, and more requests, to tell "
-            "such deployments apart",
-        ]
+        """Says so if a sustainable rate is the highest that is tried, or that of a burst."""
+        found = self._unlimited_memory(_MEMORY_LIMIT)
+        if self._highest_rate:
+            found.append(
+                f"a deployment sustains {self._highest_rate:.4g} requests/s, the highest rate that "
+                "is tried, 16 times the offered one; give a higher rate_per_s, and more requests, "
+                "to tell such deployments apart"
+            )
+        if self._burst:
+            rate, arrive_s, each_s = self._burst
+            found.append(
+                f"a deployment sustains {rate:.4g} requests/s, at which all requests arrive within "
+                f"{arrive_s:.3g} s, and one takes {each_s:.3g} s: that is a burst, of which more "
+                "can be served than of a steady stream; give a larger count"
+            )
+        return found
 
     def load_workload(self, spec: WorkloadSpec) -> None:
         """Loads model, fleet, requests and engine."""
@@ -264,8 +274,21 @@ class LLMServing(LoadedEnvironment):
             highest = SPAN * offered
             if (columns["sustainable_requests_per_s"] > highest * (1 - 1e-9)).any():
                 self._highest_rate = highest
+            if count >= len(self.loaded.traffic.drawn):
+                self._note_burst(columns["sustainable_requests_per_s"], columns["e2e_mean_ms"])
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows]
+
+    def _note_burst(self, rates: NDArray[np.float64], each_ms: NDArray[np.float64]) -> None:
+        """Remembers the highest rate at which all requests arrive in few times of one."""
+        arrive_s = np.divide(
+            len(self.loaded.traffic.drawn), rates, out=np.full(len(rates), np.inf), where=rates > 0
+        )
+        short = arrive_s < _STEADY * each_ms / 1e3
+        if short.any():
+            i = int(np.argmax(np.where(short, rates, 0.0)))
+            if self._burst is None or rates[i] > self._burst[0]:
+                self._burst = (float(rates[i]), float(arrive_s[i]), float(each_ms[i] / 1e3))
 
     def _own_space(self) -> DesignSpace:
         return deployment_space(self.loaded)
