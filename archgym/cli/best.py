@@ -110,8 +110,8 @@ def _show(
     from archgym.experiment.results.texts import common_values, design_text, value_text
 
     some, found = summaries[0], best_of(summaries)
-    plain = {k: v for k, v in some.settings.items() if not k.endswith("_sha256")}
-    settings = " ".join(f"{k}={v}" for k, v in {**plain, **some.fixed}.items() if v)
+    plain = {k: v for k, v in some.settings.items() if v and not k.endswith("_sha256")}
+    settings = " ".join(f"{k}={v}" for k, v in {**plain, **some.fixed}.items())
     name = " ".join(part for part in (some.environment, some.workload, settings) if part)
     console().print(title(name, summaries))
     for account in accounts:

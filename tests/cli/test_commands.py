@@ -293,6 +293,13 @@ def test_best(call: Any, run_folder: Path) -> None:
     ) == sorted(([_without_commands(one)] for one in (several, single)), key=str)
 
 
+def test_best_names_held_parameters_that_are_off(call: Any, tmp_path: Path) -> None:
+    held = {"ways": 4, "prefetch": False}
+    with archgym.make("Conformance-v0", fixed=held, record=tmp_path / "data") as env:
+        env.evaluate(env.baseline_design)
+    assert "ways=4 prefetch=False" in call("best", tmp_path / "data").out
+
+
 def test_designs_that_no_agent_searched_have_no_seed(call: Any, tmp_path: Path) -> None:
     with archgym.make("Conformance-v0", record=tmp_path / "data") as env:
         env.evaluate(env.baseline)
