@@ -240,8 +240,8 @@ def _experts(model: Any, plan: Any, system: Any, sums: Any, space: Any, tokens: 
     shard = float(plan.tensor) if plan.sequence_parallel else 1.0
     size = routed * width * e / shard
     # Experts spread over context ranks first, then over data ranks, wherever those are.
-    near, inner, far = float(plan.context_stride), float(plan.context), float(plan.data_stride)
-    seconds = 2.0 * exchange_s(system, size, float(plan.expert), near, inner, far)
+    near, ranks, far = float(plan.context_stride), float(plan.context), float(plan.data_stride)
+    seconds = 2.0 * exchange_s(system, size, float(plan.expert), near, ranks, far)
     for phase in range(4):
         if phase != 2 and (phase != AGAIN or full):
             sums[phase, NETWORK] += seconds

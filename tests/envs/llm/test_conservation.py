@@ -59,6 +59,19 @@ def test_every_plan_does_the_operations_of_the_model(workload: str) -> None:
     assert done.max() / needed < 4 / 3
 
 
+@pytest.mark.parametrize("workload", ["mixtral_8x7b_h100_64", "deepseek_v3_like_h200_512"])
+def test_experts_do_the_operations_of_the_model(workload: str) -> None:
+    """Wherever they are; a router is on every GPU of a tensor-parallel group, so without one."""
+    env = made(workload)
+    plans, found = results(env, env.design_space.sample(500, np.random.default_rng(0)))
+    kept = (plans["recompute"] == 0) & (plans["tensor"] == 1)
+    copies = plans["context"] * plans["data"] * plans["micro_batches"]
+    done = (found["flops"] * copies)[kept]
+    needed = env.loaded.model.flops_per_token * env.loaded.tokens
+    np.testing.assert_allclose(done, done[0])
+    assert 0.92 < done[0] / needed < 1.0
+
+
 def test_a_reduce_scatter_and_an_all_gather_move_what_an_all_reduce_does() -> None:
     env = made("gpt_7.5b_a100_64")
     plan = {**env.baseline_design, "recompute": "none", "scatter_gather": False}
