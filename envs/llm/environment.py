@@ -105,7 +105,7 @@ class LLMTraining(LoadedEnvironment):
     needed_parameters: ClassVar[tuple[str, ...]] = NEEDED
     named_workloads: ClassVar = WORKLOADS
     loaded: Workload
-    version: ClassVar = "5"
+    version: ClassVar = "6"
     compiles: ClassVar = True
     spaces_of_workload: ClassVar[tuple[str, ...]] = ("default",)
     fidelities: tuple[Fidelity, ...] = (

@@ -23,7 +23,7 @@ SPACES = {
     "GPUKernel-v0": "version 5: 27fe470e306e633f",
     "LLMDevice-v0": "version 1: da4f6188d40e47cd",
     "LLMServing-v0": "version 2: f3f8db1aedb82b7a",
-    "LLMTraining-v0": "version 5: 4986206d55044406",
+    "LLMTraining-v0": "version 6: 4986206d55044406",
     "NAS-v0": "version 2: 22f101ba2822c576",
     "SoC-v0": "version 0: e3cc3f3bcad99d5f",
     "TPE-v0": "version 5: 2a5e4262f913cfe3",

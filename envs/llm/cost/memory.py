@@ -100,17 +100,24 @@ def _states(
 
 
 @compiled
-def _offload(plan: Any, number: float, stored: float, parts: Any) -> float:
-    """Moves what the plan offloads to the host, but for two layers; returns its bytes."""
+def _offload(plan: Any, system: Any, number: float, stored: float, parts: Any) -> float:
+    """Moves what the plan offloads to the host, but for two layers; returns its bytes.
+
+    A host that makes the optimizer's step has all of its state, and the GPU adds up the gradients
+    until then, as Megatron-Core's ``--optimizer-cpu-offload`` does. calculon's GPUs make the step
+    themselves, layer by layer, with state and gradients from the host.
+    """
     share = min(1.0, 2.0 / max(1.0, number))
     host = 0.0
     if plan.offload_weights:
         host += parts[0]
         parts[0] *= share
     if plan.offload_optimizer:
-        host += parts[1] + parts[2]
-        parts[1] *= share
-        parts[2] *= share
+        host += parts[2]
+        parts[2] *= share if system.operators else 0.0
+        if system.operators:
+            host += parts[1]
+            parts[1] *= share
     if plan.offload_activations:
         host += parts[3]
         parts[3] = min(parts[3], stored * share)
@@ -153,7 +160,7 @@ def memory(
         if plan.recompute != FULL:  # the layer at work is among those kept
             kept = min(parts[3], space[kind, STORED])
             parts[3] -= kept
-        host = _offload(plan, number, stored, parts)
+        host = _offload(plan, system, number, stored, parts)
         work = max(space[0, WORKING], space[1, WORKING])
         work += max(space[0, GRADIENTS], space[1, GRADIENTS])
         if last:

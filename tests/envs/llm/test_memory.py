@@ -118,3 +118,14 @@ def test_stages_between_data_ranks_leave_each_gpu_its_share_of_the_gradients() -
     both = gradients_s(made(16, cluster=cluster), **far, context_parallel=2)
     data = gradients_s(made(8, cluster=cluster), **far)
     assert both == pytest.approx(data, rel=1e-9)
+
+
+def test_an_offloaded_optimizer_leaves_the_gradients_on_the_gpu() -> None:
+    """The host, which makes the step, has weights, mean and variance in 32 bits: 12 bytes each."""
+    env = made(8)
+    kept, given = metrics(env), metrics(env, offload_optimizer=True)
+    state = kept["optimizer_memory_gib"]
+    assert given["gradient_memory_gib"] == kept["gradient_memory_gib"]
+    assert given["optimizer_memory_gib"] == 0
+    assert given["host_memory_gib"] == pytest.approx(state, rel=1e-6)
+    assert given["peak_memory_gib"] == pytest.approx(kept["peak_memory_gib"] - state, rel=1e-6)
