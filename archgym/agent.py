@@ -41,8 +41,7 @@ class SearchResult:
     """The result of a search.
 
     Attributes:
-        best: the best outcome at full fidelity, ``None`` if nothing could be simulated. It is
-            ``feasible`` unless no outcome keeps all limits.
+        best: the best outcome at full fidelity, feasible if any is; ``None`` if none is simulated.
         best_at: number of simulations after which it was found.
         front: the non-dominated feasible outcomes (with one goal, the best one).
         simulations: distinct legal designs simulated, each fidelity by itself.
