@@ -112,12 +112,13 @@ def _offload(plan: Any, system: Any, number: float, stored: float, parts: Any) -
     if plan.offload_weights:
         host += parts[0]
         parts[0] *= share
-    if plan.offload_optimizer:
+    if plan.offload_optimizer and system.operators:
+        host += parts[1] + parts[2]
+        parts[1] *= share
+        parts[2] *= share
+    elif plan.offload_optimizer:
         host += parts[2]
-        parts[2] *= share if system.operators else 0.0
-        if system.operators:
-            host += parts[1]
-            parts[1] *= share
+        parts[2] = 0.0
     if plan.offload_activations:
         host += parts[3]
         parts[3] = min(parts[3], stored * share)
